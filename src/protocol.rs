@@ -1,0 +1,12 @@
+//! What the protocol says, as pure functions and types: envelopes over raw JSON, ids, revisions,
+//! methods, headers, error codes and the SSE codec. No tokio, no I/O, no other module of ours.
+
+pub mod capability;
+pub mod edit;
+pub mod envelope;
+pub mod error;
+pub mod header;
+pub mod method;
+pub mod object;
+pub mod revision;
+pub mod sse;

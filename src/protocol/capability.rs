@@ -1,0 +1,99 @@
+//! The client capabilities that change what a server does, as a set of known flags: the *capability class*.
+
+use super::object::Object;
+
+/// A set of known client capabilities; two callers of one class can share what a server told one of them.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
+pub struct CapabilityClass(u8);
+
+/// One known client capability.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[repr(u8)]
+pub enum Capability {
+    /// `roots`
+    Roots = 1,
+    /// `sampling`
+    Sampling = 1 << 1,
+    /// `sampling.tools`
+    SamplingTools = 1 << 2,
+    /// `sampling.context`
+    SamplingContext = 1 << 3,
+    /// `elicitation.form`, which an empty `elicitation` means too
+    ElicitationForm = 1 << 4,
+    /// `elicitation.url`
+    ElicitationUrl = 1 << 5,
+    /// `tasks`
+    Tasks = 1 << 6,
+}
+
+// === impl CapabilityClass ===
+
+impl CapabilityClass {
+    /// No capability: what a shared link offers.
+    pub const NONE: Self = Self(0);
+
+    /// Reads the `capabilities` object of an `initialize` request; what is unknown or no object is left out.
+    pub fn of(capabilities: &str) -> Self {
+        let mut class = Self::NONE;
+        let Ok(all) = Object::parse(capabilities) else { return class };
+        let part = |name| all.get(name).and_then(|raw| Object::parse(raw).ok());
+        if part("roots").is_some() {
+            class.add(Capability::Roots);
+        }
+        if let Some(sampling) = part("sampling") {
+            class.add(Capability::Sampling);
+            if sampling.get("tools").is_some() {
+                class.add(Capability::SamplingTools);
+            }
+            if sampling.get("context").is_some() {
+                class.add(Capability::SamplingContext);
+            }
+        }
+        if let Some(elicitation) = part("elicitation") {
+            let url = elicitation.get("url").is_some();
+            if url {
+                class.add(Capability::ElicitationUrl);
+            }
+            if elicitation.get("form").is_some() || !url {
+                class.add(Capability::ElicitationForm);
+            }
+        }
+        if part("tasks").is_some() {
+            class.add(Capability::Tasks);
+        }
+        class
+    }
+
+    /// Whether the set has this one.
+    pub fn has(self, capability: Capability) -> bool {
+        self.0 & capability as u8 != 0
+    }
+
+    /// The set as a number, for keys.
+    pub fn bits(self) -> u8 {
+        self.0
+    }
+
+    fn add(&mut self, capability: Capability) {
+        self.0 |= capability as u8;
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn an_empty_elicitation_means_forms() {
+        let class = CapabilityClass::of(r#"{"elicitation":{},"x":1,"sampling":{"tools":{}}}"#);
+        assert!(class.has(Capability::ElicitationForm) && !class.has(Capability::ElicitationUrl));
+        assert!(class.has(Capability::Sampling) && class.has(Capability::SamplingTools));
+        assert!(!class.has(Capability::Roots));
+    }
+
+    #[test]
+    fn what_is_not_an_object_declares_nothing() {
+        assert_eq!(CapabilityClass::of("null"), CapabilityClass::NONE);
+        assert_eq!(CapabilityClass::of(r#"{"roots":null}"#), CapabilityClass::NONE);
+    }
+}

@@ -1,0 +1,93 @@
+//! Replacing named parts of a message while every other byte stays as it was.
+
+use bytes::Bytes;
+
+use super::envelope::Span;
+
+/// Replacements to be made in one text; they must not overlap.
+#[derive(Debug)]
+pub struct Edit<'a> {
+    text: &'a [u8],
+    parts: Vec<(Span, Replacement<'a>)>,
+}
+
+#[derive(Debug)]
+enum Replacement<'a> {
+    Borrowed(&'a str),
+    Owned(String),
+}
+
+// === impl Edit ===
+
+impl<'a> Edit<'a> {
+    /// Begins with `text` as it is.
+    pub fn of(text: &'a [u8]) -> Self {
+        Self { text, parts: Vec::with_capacity(4) }
+    }
+
+    /// Puts `new` in the place of `span`.
+    #[must_use]
+    pub fn replace(mut self, span: Span, new: &'a str) -> Self {
+        self.parts.push((span, Replacement::Borrowed(new)));
+        self
+    }
+
+    /// Puts `new`, made for the purpose, in the place of `span`.
+    #[must_use]
+    pub fn replace_owned(mut self, span: Span, new: String) -> Self {
+        self.parts.push((span, Replacement::Owned(new)));
+        self
+    }
+
+    /// The text with all replacements made.
+    pub fn finish(mut self) -> Bytes {
+        self.parts.sort_by_key(|(span, _)| (span.start, span.end));
+        let grown: usize = self.parts.iter().map(|(_, new)| new.as_str().len()).sum();
+        let mut out = Vec::with_capacity(self.text.len() + grown);
+        let mut at = 0;
+        for (span, new) in &self.parts {
+            out.extend_from_slice(self.text.get(at..span.start).unwrap_or_default());
+            out.extend_from_slice(new.as_str().as_bytes());
+            at = span.end;
+        }
+        out.extend_from_slice(self.text.get(at..).unwrap_or_default());
+        out.into()
+    }
+}
+
+impl Replacement<'_> {
+    fn as_str(&self) -> &str {
+        match self {
+            Self::Borrowed(s) => s,
+            Self::Owned(s) => s,
+        }
+    }
+}
+
+/// The message on one line: in valid JSON a raw line break stands only between tokens, where a space does as well.
+///
+/// stdio framing demands it (T60), and it keeps an SSE event to one `data:` line.
+pub fn one_line(text: Bytes) -> Bytes {
+    if memchr::memchr2(b'\n', b'\r', &text).is_none() {
+        return text;
+    }
+    text.iter().map(|b| if matches!(b, b'\n' | b'\r') { b' ' } else { *b }).collect::<Vec<u8>>().into()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn replaces_only_the_named_parts() {
+        let text = br#"{"id" : 7, "x":1.0}"#;
+        let edited = Edit::of(text).replace(Span { start: 8, end: 9 }, "\"abc\"").finish();
+        assert_eq!(edited, r#"{"id" : "abc", "x":1.0}"#);
+    }
+
+    #[test]
+    fn line_breaks_between_tokens_become_spaces() {
+        let text = Bytes::from_static(b"{\n\t\"a\":\r\n\"b\\nc\"}");
+        assert_eq!(one_line(text), "{ \t\"a\":  \"b\\nc\"}");
+    }
+}

@@ -1,0 +1,161 @@
+//! JSON-RPC error codes and the one way this gateway writes an error of its own.
+//!
+//! Every such error carries `data.mcpgate`: the reason in one word, the layer it failed in, the server if one
+//! was meant, and whether trying again can help. An upstream's own error never passes through here.
+
+use std::fmt::Write as _;
+
+use bytes::Bytes;
+
+use super::object::quoted;
+
+/// A JSON-RPC error code (protocol.md 1g).
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Code {
+    /// -32700: not JSON.
+    Parse,
+    /// -32600: not a request, or one that cannot be taken in this state.
+    InvalidRequest,
+    /// -32601: no such method.
+    MethodNotFound,
+    /// -32602: wrong parameters, an unknown tool, prompt or cursor.
+    InvalidParams,
+    /// -32603: ours or an upstream's failure.
+    Internal,
+    /// -32002: no such resource (legacy revisions).
+    ResourceNotFound,
+}
+
+/// Where something failed: the words of design.md section 2, promise 10.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub enum Layer {
+    /// A child process: it did not start, or ended.
+    Process,
+    /// Bytes to or from a server: connect, TLS, HTTP status, a broken stream.
+    Transport,
+    /// `initialize` with a server.
+    Handshake,
+    /// Reading a server's lists.
+    List,
+    /// The call itself.
+    Call,
+    /// A rule of the operator.
+    Policy,
+    /// The gateway.
+    Gateway,
+}
+
+/// An error of the gateway's own, ready to be written for any request id.
+#[derive(Clone, Debug)]
+pub struct RpcError {
+    /// The code on the wire.
+    pub code: Code,
+    /// One sentence: what happened, where, what to do. It leaves the process, so it holds no secret.
+    pub message: String,
+    /// One word for programs, such as `unknown_session`.
+    pub reason: &'static str,
+    /// Where it failed.
+    pub layer: Layer,
+    /// The configured name of the server meant, if any.
+    pub server: Option<String>,
+    /// Whether the same request may succeed later.
+    pub retryable: bool,
+}
+
+// === impl Code ===
+
+impl Code {
+    /// The number on the wire.
+    pub const fn number(self) -> i32 {
+        match self {
+            Self::Parse => -32700,
+            Self::InvalidRequest => -32600,
+            Self::MethodNotFound => -32601,
+            Self::InvalidParams => -32602,
+            Self::Internal => -32603,
+            Self::ResourceNotFound => -32002,
+        }
+    }
+}
+
+// === impl Layer ===
+
+impl Layer {
+    /// The word on the wire, in logs and in metrics.
+    pub const fn as_str(self) -> &'static str {
+        match self {
+            Self::Process => "process",
+            Self::Transport => "transport",
+            Self::Handshake => "handshake",
+            Self::List => "list",
+            Self::Call => "call",
+            Self::Policy => "policy",
+            Self::Gateway => "gateway",
+        }
+    }
+}
+
+// === impl RpcError ===
+
+impl RpcError {
+    /// An error of the gateway itself that trying again will not mend.
+    pub fn new(code: Code, reason: &'static str, message: impl Into<String>) -> Self {
+        Self { code, message: message.into(), reason, layer: Layer::Gateway, server: None, retryable: false }
+    }
+
+    /// The same, as a failure of `server` in `layer`.
+    #[must_use]
+    pub fn at(mut self, server: &str, layer: Layer) -> Self {
+        self.server = Some(server.to_owned());
+        self.layer = layer;
+        self
+    }
+
+    /// The same, worth another try.
+    #[must_use]
+    pub fn retryable(mut self) -> Self {
+        self.retryable = true;
+        self
+    }
+
+    /// The whole message for the request `id` (raw JSON; `None` writes null), with the HTTP request's id in it.
+    pub fn to_message(&self, id: Option<&str>, request_id: Option<&str>) -> Bytes {
+        let mut out = String::with_capacity(256);
+        let _ = write!(
+            out,
+            r#"{{"jsonrpc":"2.0","id":{},"error":{{"code":{},"message":{},"data":{{"mcpgate":{{"reason":"{}","layer":"{}""#,
+            id.unwrap_or("null"),
+            self.code.number(),
+            quoted(&self.message),
+            self.reason,
+            self.layer.as_str(),
+        );
+        if let Some(server) = &self.server {
+            let _ = write!(out, r#","server":{}"#, quoted(server));
+        }
+        if let Some(request_id) = request_id {
+            let _ = write!(out, r#","requestId":{}"#, quoted(request_id));
+        }
+        let _ = write!(out, r#","retryable":{}}}}}}}}}"#, self.retryable);
+        out.into()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn an_error_names_server_layer_and_request() {
+        let error = RpcError::new(Code::Internal, "server_down", "Server `a` is down.")
+            .at("a", Layer::Process)
+            .retryable();
+        assert_eq!(
+            error.to_message(Some("\"x\""), Some("r1")),
+            concat!(
+                r#"{"jsonrpc":"2.0","id":"x","error":{"code":-32603,"message":"Server `a` is down.","data":{"mcpgate":"#,
+                r#"{"reason":"server_down","layer":"process","server":"a","requestId":"r1","retryable":true}}}}"#
+            )
+        );
+    }
+}

@@ -1,0 +1,16 @@
+//! The names of the headers that MCP over HTTP uses.
+
+use http::HeaderName;
+
+/// `Mcp-Session-Id`: the session a message belongs to (T29).
+pub const SESSION_ID: HeaderName = HeaderName::from_static("mcp-session-id");
+/// `MCP-Protocol-Version`: the negotiated revision (T34).
+pub const PROTOCOL_VERSION: HeaderName = HeaderName::from_static("mcp-protocol-version");
+/// `Last-Event-ID`: the cursor of a resumed stream (T28).
+pub const LAST_EVENT_ID: HeaderName = HeaderName::from_static("last-event-id");
+/// `X-Request-Id`: the gateway's id of one HTTP request, which finds its log lines.
+pub const REQUEST_ID: HeaderName = HeaderName::from_static("x-request-id");
+/// `X-Accel-Buffering: no`: asks proxies not to buffer a stream (T12).
+pub const ACCEL_BUFFERING: HeaderName = HeaderName::from_static("x-accel-buffering");
+/// `X-API-Key`: a caller's key, beside `Authorization: Bearer`.
+pub const API_KEY: HeaderName = HeaderName::from_static("x-api-key");

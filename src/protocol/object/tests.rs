@@ -1,0 +1,27 @@
+//! Objects read one level deep.
+
+use super::*;
+
+#[test]
+fn keeps_order_and_spelling() {
+    let object =
+        Object::parse(r#"{"b":1.0,"a":12345678901234567890123,"~/odd key":{"x":[]}}"#).expect("an object");
+    let members: Vec<_> = object.iter().collect();
+    assert_eq!(members, [("b", "1.0"), ("a", "12345678901234567890123"), ("~/odd key", r#"{"x":[]}"#)]);
+}
+
+/// case-G07: escaped spellings of one name are one name; case variants are others.
+#[test]
+fn refuses_a_name_that_stands_twice() {
+    assert!(Object::parse(r#"{"name":1,"n\u0061me":2}"#).is_err());
+    assert!(Object::parse(r#"{"name":1,"Name":2}"#).is_ok());
+    let many: String = (0..100).map(|i| format!(r#""k{i}":0,"#)).collect();
+    assert!(Object::parse(&format!(r#"{{{many}"k50":1}}"#)).is_err());
+}
+
+#[test]
+fn decodes_strings_only() {
+    let object = Object::parse(r#"{"a":"x\n","b":5}"#).expect("an object");
+    assert_eq!(object.text("a").as_deref(), Some("x\n"));
+    assert_eq!(object.text("b"), None);
+}

@@ -1,0 +1,5 @@
+//! What operators see: metrics and logs. Uses `protocol` only; everyone may use it.
+
+pub mod metrics;
+
+pub use metrics::Metrics;

@@ -1,0 +1,5 @@
+//! Who a caller is and which tenant it belongs to.
+
+pub mod principal;
+
+pub use principal::Principal;

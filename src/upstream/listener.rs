@@ -1,0 +1,72 @@
+//! What hears a server when it speaks on its own: the seam between links and the layers above.
+
+use std::time::Duration;
+
+use bytes::Bytes;
+
+use crate::protocol::envelope::{Notification, Request};
+
+/// Hears what a server sends while a call runs, or outside any call.
+///
+/// A link calls these from its reader, in the order the server wrote, so they must not block or wait.
+pub trait Listener: Send + Sync {
+    /// The server sent a notification. Progress of a call always goes to that call's listener; what else
+    /// arrives on the HTTP stream of a call goes there too; everything else goes to the link's listener.
+    fn notification(&self, message: Notification);
+
+    /// The server asks something. `reply` must be used; dropped, it answers with an error.
+    fn request(&self, message: Request, reply: Reply);
+
+    /// The server closed the HTTP stream of this call on purpose and asked to be polled (`retry:`); the link
+    /// resumes it, and the caller may be told the same.
+    fn polled(&self, _retry: Option<Duration>) {}
+
+    /// The link had to begin anew (lost upstream session): subscriptions and log level must be sent again.
+    fn renewed(&self) {}
+}
+
+/// The way back for the answer to one question of a server.
+pub struct Reply {
+    id: Box<str>,
+    send: Option<Box<dyn FnOnce(Bytes) + Send + Sync>>,
+}
+
+// === impl Reply ===
+
+impl Reply {
+    /// A way back to the request with this raw id; `send` takes the whole response message and must not block.
+    pub fn new(id: &str, send: impl FnOnce(Bytes) + Send + Sync + 'static) -> Self {
+        Self { id: id.into(), send: Some(Box::new(send)) }
+    }
+
+    /// The server's own id of its request, raw.
+    pub fn id(&self) -> &str {
+        &self.id
+    }
+
+    /// Sends a whole response message; its id must be [`Reply::id`].
+    pub fn send(mut self, response: Bytes) {
+        if let Some(send) = self.send.take() {
+            send(response);
+        }
+    }
+
+    /// Answers with an error.
+    pub fn refuse(mut self, code: i32, message: &str) {
+        self.refusal(code, message);
+    }
+
+    fn refusal(&mut self, code: i32, message: &str) {
+        if let Some(send) = self.send.take() {
+            let message = crate::protocol::object::quoted(message);
+            let id = &self.id;
+            send(format!(r#"{{"jsonrpc":"2.0","id":{id},"error":{{"code":{code},"message":{message}}}}}"#).into());
+        }
+    }
+}
+
+impl Drop for Reply {
+    fn drop(&mut self) {
+        self.refusal(-32603, "the caller is gone");
+    }
+}
