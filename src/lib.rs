@@ -5,6 +5,8 @@
 //! `settings` and `telemetry` are the ground that everyone may use. `docs/architecture.md` is the map.
 
 pub mod protocol;
+pub mod session;
 pub mod settings;
+pub mod store;
 pub mod telemetry;
 pub mod tenancy;

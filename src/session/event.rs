@@ -1,0 +1,74 @@
+//! Event ids: which stream of the session, and which place in it.
+//!
+//! On the wire `epoch.stream-place`, as in `1.4-17`: unique over the session and over owners (T27, case-B09).
+
+use std::fmt;
+
+use crate::store::Epoch;
+
+/// One stream of a session: 0 is the standalone GET, others are numbered as they begin.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
+pub struct StreamId {
+    /// The owner's epoch when the stream began.
+    pub epoch: Epoch,
+    /// Its number within the epoch.
+    pub number: u32,
+}
+
+/// The id of one event.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct EventId {
+    /// Its stream.
+    pub stream: StreamId,
+    /// Its place; 0 is the priming event.
+    pub place: u64,
+}
+
+/// A `Last-Event-ID` that none of our streams ever gave out.
+#[derive(Debug, thiserror::Error, PartialEq, Eq)]
+#[error("Last-Event-ID is not an id of this session's streams")]
+pub struct ForeignEventId;
+
+// === impl EventId ===
+
+impl EventId {
+    /// Reads what [`fmt::Display`] writes, and nothing else.
+    ///
+    /// # Errors
+    /// [`ForeignEventId`]
+    pub fn parse(text: &str) -> Result<Self, ForeignEventId> {
+        let read = || {
+            let (stream, place) = text.split_once('-')?;
+            let (epoch, number) = stream.split_once('.')?;
+            let stream = StreamId { epoch: Epoch(epoch.parse().ok()?), number: number.parse().ok()? };
+            Some(Self { stream, place: place.parse().ok()? })
+        };
+        // Only the canonical spelling: no plus signs or leading zeros.
+        read().filter(|id: &Self| id.to_string() == text).ok_or(ForeignEventId)
+    }
+}
+
+impl fmt::Display for EventId {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "{}.{}-{}", self.stream.epoch.0, self.stream.number, self.place)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn an_id_is_read_back() {
+        let id = EventId { stream: StreamId { epoch: Epoch(2), number: 7 }, place: 41 };
+        assert_eq!(id.to_string(), "2.7-41");
+        assert_eq!(EventId::parse("2.7-41"), Ok(id));
+    }
+
+    #[test]
+    fn other_spellings_are_foreign() {
+        for text in ["", "1-1", "1.1", "01.1-1", "+1.1-1", "1.1-1 ", "a.b-c", "1.1--1"] {
+            assert_eq!(EventId::parse(text), Err(ForeignEventId), "{text}");
+        }
+    }
+}

@@ -1,0 +1,178 @@
+//! One live session: what its owner keeps in memory.
+
+use std::sync::atomic::{AtomicBool, AtomicU64, AtomicUsize, Ordering::Relaxed};
+use std::sync::{Arc, Mutex};
+use std::time::{Duration, Instant};
+
+use tokio_util::sync::CancellationToken;
+
+use super::sessions::{EndReason, PrincipalCap};
+use super::{SessionId, Streams};
+use crate::protocol::capability::CapabilityClass;
+use crate::protocol::revision::Revision;
+use crate::store::{Epoch, lock};
+
+/// What the layer above keeps for a session; it ends with it.
+pub trait Attachment: Send + Sync + 'static {
+    /// The session is over: fail what runs, take leave of servers. Must not block.
+    fn on_end(&self, reason: EndReason);
+}
+
+/// Whom a session belongs to; everyone else is told that there is no such session (case-I01, case-I03).
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Binding {
+    /// Digest of tenant, issuer, subject and client id; never of a credential's bytes (case-F09).
+    pub principal: [u8; 32],
+    /// The endpoint's path.
+    pub endpoint: Arc<str>,
+}
+
+/// What the caller said in `initialize`.
+#[derive(Clone, Debug)]
+pub struct Greeting {
+    /// The negotiated revision.
+    pub revision: Revision,
+    /// The raw params.
+    pub params: Box<str>,
+    /// The client capabilities, as a raw JSON object.
+    pub capabilities: Box<str>,
+    /// The client's name and version, as a raw JSON object.
+    pub client_info: Box<str>,
+    /// The flags in `capabilities` that change what a server does.
+    pub class: CapabilityClass,
+}
+
+/// A live session.
+#[derive(Debug)]
+pub struct Session<A> {
+    /// Its id.
+    pub id: SessionId,
+    /// Whom it belongs to.
+    pub binding: Binding,
+    /// What the caller said in `initialize`.
+    pub greeting: Greeting,
+    /// The owner's epoch.
+    pub epoch: Epoch,
+    /// Its streams.
+    pub streams: Arc<Streams>,
+    /// What the layer above keeps for it.
+    pub attached: A,
+    /// Cancelled when it ends.
+    pub ended: CancellationToken,
+    pub(super) cap: PrincipalCap,
+    created: Instant,
+    /// Milliseconds from `created` to the last activity.
+    activity_ms: AtomicU64,
+    /// The same for the last activity that was written to the store.
+    written_ms: AtomicU64,
+    running: AtomicUsize,
+    initialized: AtomicBool,
+    log_level: Mutex<Option<Box<str>>>,
+}
+
+/// Counts one running exchange of a session; while it lives the session is active.
+pub struct Running<A> {
+    session: Arc<Session<A>>,
+}
+
+// === impl Session ===
+
+impl<A> Session<A> {
+    pub(super) fn new(
+        id: SessionId,
+        binding: Binding,
+        greeting: Greeting,
+        epoch: Epoch,
+        streams: Arc<Streams>,
+        cap: PrincipalCap,
+        attached: A,
+    ) -> Self {
+        Self {
+            id,
+            binding,
+            greeting,
+            epoch,
+            streams,
+            attached,
+            cap,
+            ended: CancellationToken::new(),
+            created: Instant::now(),
+            activity_ms: AtomicU64::new(0),
+            written_ms: AtomicU64::new(0),
+            running: AtomicUsize::new(0),
+            initialized: AtomicBool::new(false),
+            log_level: Mutex::new(None),
+        }
+    }
+
+    /// The negotiated revision.
+    pub fn revision(&self) -> Revision {
+        self.greeting.revision
+    }
+
+    /// Something happened.
+    pub fn touch(&self) {
+        self.activity_ms.store(self.age_ms(), Relaxed);
+    }
+
+    /// How long ago something last happened; open streams and running exchanges count as activity (case-A07).
+    pub fn idle_for(&self) -> Duration {
+        if self.running.load(Relaxed) > 0 || self.streams.has_readers() {
+            self.touch();
+        }
+        Duration::from_millis(self.age_ms().saturating_sub(self.activity_ms.load(Relaxed)))
+    }
+
+    /// How old it is.
+    pub fn age(&self) -> Duration {
+        self.created.elapsed()
+    }
+
+    /// Whether activity must be written to the store again; at most one caller is told so per `every`.
+    pub(super) fn write_is_due(&self, every: Duration) -> bool {
+        let now = self.age_ms();
+        let last = self.written_ms.load(Relaxed);
+        let due = Duration::from_millis(now.saturating_sub(last)) >= every;
+        due && self.written_ms.compare_exchange(last, now, Relaxed, Relaxed).is_ok()
+    }
+
+    /// Counts a running exchange; `None` if `most` run already.
+    pub fn run(self: &Arc<Self>, most: usize) -> Option<Running<A>> {
+        if self.running.fetch_add(1, Relaxed) >= most {
+            self.running.fetch_sub(1, Relaxed);
+            return None;
+        }
+        Some(Running { session: self.clone() })
+    }
+
+    /// How many exchanges run.
+    pub fn running(&self) -> usize {
+        self.running.load(Relaxed)
+    }
+
+    /// Whether `notifications/initialized` came; set by the first call. Returns whether it was new.
+    pub fn set_initialized(&self) -> bool {
+        !self.initialized.swap(true, Relaxed)
+    }
+
+    /// The level of `logging/setLevel`, if one was set.
+    pub fn log_level(&self) -> Option<Box<str>> {
+        lock(&self.log_level).clone()
+    }
+
+    /// Remembers the level of `logging/setLevel`.
+    pub fn set_log_level(&self, level: &str) {
+        *lock(&self.log_level) = Some(level.into());
+    }
+
+    fn age_ms(&self) -> u64 {
+        u64::try_from(self.created.elapsed().as_millis()).unwrap_or(u64::MAX)
+    }
+}
+
+impl<A> Drop for Running<A> {
+    fn drop(&mut self) {
+        self.session.running.fetch_sub(1, Relaxed);
+        self.session.touch();
+    }
+}

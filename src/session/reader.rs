@@ -1,0 +1,125 @@
+//! The read side of a stream: one connection that takes events as they come.
+
+use std::sync::Arc;
+use std::task::{Context, Poll};
+
+use super::event::{EventId, StreamId};
+use super::stream::{Ending, Phase, StreamRole};
+use super::streams::Streams;
+use crate::protocol::sse::encode;
+use crate::store::lock;
+
+/// Names one connection within its session.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) struct ReaderId(pub(super) u64);
+
+/// One connection to a stream. Dropping it detaches the caller; the stream goes on.
+#[derive(Debug)]
+pub struct Reader {
+    streams: Arc<Streams>,
+    stream: StreamId,
+    id: ReaderId,
+    role: StreamRole,
+    opened: bool,
+}
+
+/// What a reader got.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Step {
+    /// Bytes were appended; more may come.
+    Data,
+    /// The connection is to be closed; bytes may have been appended before.
+    End,
+}
+
+// === impl Reader ===
+
+impl Reader {
+    pub(super) fn new(streams: Arc<Streams>, stream: StreamId, id: ReaderId, role: StreamRole) -> Self {
+        Self { streams, stream, id, role, opened: false }
+    }
+
+    /// The stream it reads.
+    pub fn stream(&self) -> StreamId {
+        self.stream
+    }
+
+    /// What the stream belongs to.
+    pub fn role(&self) -> StreamRole {
+        self.role
+    }
+
+    /// Ends this connection with `retry:`, so that the caller comes back.
+    pub fn end_with_retry(&self) {
+        let mut inner = lock(&self.streams.inner);
+        let slot =
+            inner.streams.get_mut(&self.stream).and_then(|s| s.slots.iter_mut().find(|r| r.id == self.id));
+        if let Some(slot) = slot {
+            slot.end(Ending::Retry);
+        }
+    }
+
+    /// Appends to `out` all events that are ready, in one piece; waits if there are none.
+    pub fn poll_step(&mut self, cx: &mut Context<'_>, out: &mut Vec<u8>) -> Poll<Step> {
+        let retry = self.streams.settings.retry;
+        let mut inner = lock(&self.streams.inner);
+        let inner = &mut *inner;
+        let is_get = self.stream == inner.get_id();
+        let Some(stream) = inner.streams.get_mut(&self.stream) else { return Poll::Ready(Step::End) };
+        let newest = stream.slots.last().is_some_and(|s| s.id == self.id);
+        let Some(slot) = stream.slots.iter_mut().find(|s| s.id == self.id) else {
+            return Poll::Ready(Step::End);
+        };
+        slot.seen();
+        let start = out.len();
+        if !self.opened {
+            self.opened = true;
+            if self.streams.primes {
+                let id = EventId { stream: self.stream, place: slot.cursor };
+                encode::priming(out, &id.to_string(), retry);
+                stream.resumable = true;
+            }
+        }
+        if newest {
+            for entry in stream.log.after(slot.cursor) {
+                let id = EventId { stream: self.stream, place: entry.place };
+                encode::event(out, Some(&id.to_string()), &entry.payload);
+                slot.cursor = entry.place;
+                stream.resumable = true;
+            }
+            stream.delivered = stream.delivered.max(slot.cursor);
+            if is_get && slot.ending.is_none() {
+                for message in inner.notices.take() {
+                    encode::event(out, None, &message);
+                }
+            }
+        }
+        if let Some(ending) = slot.ending {
+            if ending == Ending::Retry {
+                encode::retry(out, retry);
+            }
+            return Poll::Ready(Step::End);
+        }
+        if stream.phase != Phase::Open {
+            return Poll::Ready(Step::End);
+        }
+        if out.len() > start {
+            return Poll::Ready(Step::Data);
+        }
+        slot.waker = Some(cx.waker().clone());
+        Poll::Pending
+    }
+}
+
+impl Drop for Reader {
+    fn drop(&mut self) {
+        let mut inner = lock(&self.streams.inner);
+        if let Some(stream) = inner.streams.get_mut(&self.stream) {
+            stream.detach(self.id);
+            // Read to its end by a caller that cannot resume it: nothing is left to keep.
+            if stream.slots.is_empty() && !stream.resumable && stream.phase != Phase::Open {
+                inner.streams.remove(&self.stream);
+            }
+        }
+    }
+}

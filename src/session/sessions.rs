@@ -1,0 +1,275 @@
+//! All live sessions of this process: opening, finding, ending, expiry and caps.
+
+use std::collections::HashMap;
+use std::sync::atomic::{AtomicUsize, Ordering::Relaxed};
+use std::sync::{Arc, Mutex};
+use std::time::{Duration, Instant, SystemTime};
+
+use super::live::{Attachment, Binding, Greeting};
+use super::log::Budget;
+use super::{Session, SessionId, Streams};
+use crate::settings::{SessionSettings, StreamSettings};
+use crate::store::record::ReplicaId;
+use crate::store::sessions::Change;
+use crate::store::{Epoch, Record, Registry, SessionStore, StoreError, lock};
+use crate::telemetry::Metrics;
+
+/// All live sessions of this process.
+pub struct Sessions<A> {
+    live: Registry<SessionId, Arc<Session<A>>>,
+    /// Counted apart from the map, so that many callers at once cannot pass the cap together.
+    count: AtomicUsize,
+    per_principal: Mutex<HashMap<[u8; 32], usize>>,
+    store: Arc<dyn SessionStore>,
+    settings: SessionSettings,
+    streams: Arc<StreamSettings>,
+    budget: Arc<Budget>,
+    replica: ReplicaId,
+    metrics: Arc<Metrics>,
+}
+
+/// Why a session ended.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum EndReason {
+    /// The caller's DELETE.
+    Delete,
+    /// No activity for `sessions.idle`.
+    Idle,
+    /// Older than `sessions.maxAge`.
+    MaxAge,
+    /// The process stops.
+    Shutdown,
+}
+
+/// Whether a principal is held to `sessions.maxPerPrincipal`.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum PrincipalCap {
+    /// It is.
+    Held,
+    /// It is not: anonymous on loopback stands for one person's many programs.
+    Exempt,
+}
+
+/// Why a session was not opened.
+#[derive(Debug, thiserror::Error, PartialEq, Eq)]
+pub enum OpenError {
+    /// `sessions.max` is reached.
+    #[error("the gateway holds as many sessions as sessions.max allows; end some or try later")]
+    Full,
+    /// `sessions.maxPerPrincipal` is reached.
+    #[error(
+        "this caller holds as many sessions as sessions.maxPerPrincipal allows; end some (DELETE) or try later"
+    )]
+    PrincipalFull,
+    /// The store failed.
+    #[error(transparent)]
+    Store(#[from] StoreError),
+}
+
+// === impl Sessions ===
+
+impl<A: Attachment> Sessions<A> {
+    /// No sessions yet.
+    pub fn new(
+        store: Arc<dyn SessionStore>,
+        settings: SessionSettings,
+        streams: Arc<StreamSettings>,
+        metrics: Arc<Metrics>,
+    ) -> Self {
+        Self {
+            live: Registry::new(),
+            count: AtomicUsize::new(0),
+            per_principal: Mutex::default(),
+            store,
+            settings,
+            budget: Arc::new(Budget::new(streams.max_total)),
+            streams,
+            replica: ReplicaId(uuid::Uuid::new_v4().to_string().into()),
+            metrics,
+        }
+    }
+
+    /// Opens a session; its record is stored before this returns.
+    ///
+    /// # Errors
+    /// [`OpenError`]
+    pub async fn open(
+        &self,
+        binding: Binding,
+        greeting: Greeting,
+        cap: PrincipalCap,
+        attached: A,
+    ) -> Result<Arc<Session<A>>, OpenError> {
+        self.take_place(&binding, cap).await?;
+        let id = SessionId::mint();
+        let now = SystemTime::now();
+        let record = Record {
+            binding: binding.principal,
+            endpoint: binding.endpoint.as_ref().into(),
+            initialize: greeting.params.clone(),
+            revision: greeting.revision.as_str().into(),
+            initialized: false,
+            log_level: None,
+            subscriptions: std::collections::BTreeSet::new(),
+            created: now,
+            touched: now,
+            owner: Some(self.replica.clone()),
+            epoch: Epoch::FIRST,
+        };
+        if let Err(error) = self.store.create(id.key(), record).await {
+            self.give_place_back(&binding, cap);
+            return Err(error.into());
+        }
+        let streams =
+            Streams::new(self.streams.clone(), greeting.revision, Epoch::FIRST, self.budget.clone());
+        self.metrics.session_opened(greeting.revision.as_str());
+        let session =
+            Session::new(id.clone(), binding, greeting, Epoch::FIRST, Arc::new(streams), cap, attached);
+        let session = Arc::new(session);
+        self.live.insert(id, session.clone());
+        Ok(session)
+    }
+
+    /// The session of this id, if it lives and belongs to `binding`. Counts as activity.
+    pub async fn find(&self, id: &SessionId, binding: &Binding) -> Option<Arc<Session<A>>> {
+        let session = self.live.get(id)?;
+        if session.binding != *binding {
+            return None;
+        }
+        if let Some(reason) = self.expired(&session) {
+            self.end(&session, reason).await;
+            return None;
+        }
+        session.touch();
+        let every = Duration::from_mins(1).min(self.settings.idle / 4);
+        if session.write_is_due(every) {
+            // A failed touch costs nothing while this process lives; the next one writes again.
+            let _ = self.change(&session, Change::Touched(SystemTime::now())).await;
+        }
+        Some(session)
+    }
+
+    /// Writes one change of a session to the store.
+    ///
+    /// # Errors
+    /// [`StoreError`]
+    pub async fn change(&self, session: &Session<A>, change: Change) -> Result<(), StoreError> {
+        self.store.change(session.id.key(), session.epoch, change).await
+    }
+
+    /// Ends a session; `false` if it was already ended.
+    pub async fn end(&self, session: &Arc<Session<A>>, reason: EndReason) -> bool {
+        if self.live.remove(&session.id).is_none() {
+            return false;
+        }
+        self.give_place_back(&session.binding, session.cap);
+        session.ended.cancel();
+        session.attached.on_end(reason);
+        session.streams.close();
+        self.metrics.session_closed(session.revision().as_str(), reason.as_str());
+        self.metrics.events_dropped(session.streams.take_dropped());
+        if let Err(error) = self.store.remove(session.id.key()).await {
+            tracing::warn!(session.id = session.id.short_hash(), %error, "session record not removed");
+        }
+        true
+    }
+
+    /// Ends what has expired and forgets streams past their retention.
+    pub async fn sweep(&self) {
+        let now = Instant::now();
+        for session in self.live.values() {
+            match self.expired(&session) {
+                Some(reason) => {
+                    self.end(&session, reason).await;
+                }
+                None => session.streams.prune(now, self.streams.retention),
+            }
+            self.metrics.events_dropped(session.streams.take_dropped());
+        }
+    }
+
+    /// How often [`Sessions::sweep`] should run.
+    pub fn sweep_interval(&self) -> Duration {
+        let shortest = self.settings.idle.min(self.settings.max_age).min(self.streams.retention);
+        (shortest / 4).clamp(Duration::from_millis(20), Duration::from_secs(15))
+    }
+
+    /// All of them at this moment.
+    pub fn all(&self) -> Vec<Arc<Session<A>>> {
+        self.live.values()
+    }
+
+    /// How many there are.
+    pub fn len(&self) -> usize {
+        self.live.len()
+    }
+
+    /// Whether there are none.
+    pub fn is_empty(&self) -> bool {
+        self.live.is_empty()
+    }
+
+    fn expired(&self, session: &Session<A>) -> Option<EndReason> {
+        if session.age() > self.settings.max_age {
+            Some(EndReason::MaxAge)
+        } else if session.idle_for() > self.settings.idle {
+            Some(EndReason::Idle)
+        } else {
+            None
+        }
+    }
+
+    /// Counts a session in, under both caps; expired ones give way first (case-I05).
+    async fn take_place(&self, binding: &Binding, cap: PrincipalCap) -> Result<(), OpenError> {
+        let first_try = self.try_place(binding, cap);
+        if first_try.is_ok() {
+            return first_try;
+        }
+        self.sweep().await;
+        self.try_place(binding, cap)
+    }
+
+    fn try_place(&self, binding: &Binding, cap: PrincipalCap) -> Result<(), OpenError> {
+        if self.count.fetch_add(1, Relaxed) >= self.settings.max {
+            self.count.fetch_sub(1, Relaxed);
+            return Err(OpenError::Full);
+        }
+        if cap == PrincipalCap::Held {
+            let mut per_principal = lock(&self.per_principal);
+            let held = per_principal.entry(binding.principal).or_default();
+            if *held >= self.settings.max_per_principal {
+                self.count.fetch_sub(1, Relaxed);
+                return Err(OpenError::PrincipalFull);
+            }
+            *held += 1;
+        }
+        Ok(())
+    }
+
+    fn give_place_back(&self, binding: &Binding, cap: PrincipalCap) {
+        self.count.fetch_sub(1, Relaxed);
+        if cap == PrincipalCap::Held {
+            let mut per_principal = lock(&self.per_principal);
+            if let Some(held) = per_principal.get_mut(&binding.principal) {
+                *held -= 1;
+                if *held == 0 {
+                    per_principal.remove(&binding.principal);
+                }
+            }
+        }
+    }
+}
+
+// === impl EndReason ===
+
+impl EndReason {
+    /// The word in metrics and logs.
+    pub const fn as_str(self) -> &'static str {
+        match self {
+            Self::Delete => "delete",
+            Self::Idle => "idle",
+            Self::MaxAge => "max_age",
+            Self::Shutdown => "shutdown",
+        }
+    }
+}

@@ -1,0 +1,264 @@
+//! All streams of one session under one lock: numbering, bounds, replay.
+
+use std::collections::BTreeMap;
+use std::sync::{Arc, Mutex};
+use std::time::{Duration, Instant};
+
+use bytes::Bytes;
+
+use super::event::{EventId, StreamId};
+use super::log::{Budget, EventKind, Usage};
+use super::notices::{Notice, Notices};
+use super::reader::{Reader, ReaderId};
+use super::stream::{Ending, Phase, Stream, StreamRole};
+use crate::protocol::revision::Revision;
+use crate::settings::StreamSettings;
+use crate::store::{Epoch, lock};
+
+/// How many streams a session keeps for resumption, running ones not counted.
+const MOST_STREAMS: usize = 512;
+
+/// The streams of one session.
+#[derive(Debug)]
+pub struct Streams {
+    pub(super) inner: Mutex<Inner>,
+    pub(super) settings: Arc<StreamSettings>,
+    pub(super) primes: bool,
+}
+
+/// What the lock guards.
+#[derive(Debug)]
+pub(super) struct Inner {
+    pub(super) streams: BTreeMap<StreamId, Stream>,
+    pub(super) notices: Notices,
+    epoch: Epoch,
+    next_stream: u32,
+    next_reader: u64,
+    usage: Arc<Usage>,
+    dropped: u64,
+    over: bool,
+}
+
+/// Why a stream cannot be resumed.
+#[derive(Debug, thiserror::Error, PartialEq, Eq)]
+pub enum ResumeError {
+    /// No stream of this session has such an id, or its retention is over: 400, never 404.
+    #[error(
+        "no stream of this session can be resumed from this Last-Event-ID; it was never given out or is no longer kept"
+    )]
+    Unknown,
+    /// All was read: 204, which tells an SSE client to stop.
+    #[error("the stream is complete and was read to its end")]
+    Over,
+}
+
+// === impl Streams ===
+
+impl Streams {
+    /// No streams yet.
+    pub fn new(settings: Arc<StreamSettings>, revision: Revision, epoch: Epoch, budget: Arc<Budget>) -> Self {
+        let inner = Inner {
+            streams: BTreeMap::new(),
+            notices: Notices::default(),
+            epoch,
+            next_stream: 1,
+            next_reader: 1,
+            usage: Arc::new(Usage::new(settings.max_event, budget)),
+            dropped: 0,
+            over: false,
+        };
+        Self { inner: Mutex::new(inner), settings, primes: revision.primes_streams() }
+    }
+
+    /// Begins the stream of a POST and attaches its caller.
+    pub fn begin_post(self: &Arc<Self>) -> Reader {
+        let mut inner = lock(&self.inner);
+        inner.forget_surplus();
+        let id = StreamId { epoch: inner.epoch, number: inner.next_stream };
+        inner.next_stream = inner.next_stream.saturating_add(1);
+        let stream = Stream::new(StreamRole::Post, inner.usage.clone());
+        inner.streams.insert(id, stream);
+        self.attach(&mut inner, id, 0)
+    }
+
+    /// Opens the standalone GET, now the newest connection of it.
+    pub fn open_get(self: &Arc<Self>) -> Reader {
+        let mut inner = lock(&self.inner);
+        let id = inner.get_id();
+        if !inner.streams.contains_key(&id) {
+            let stream = Stream::new(StreamRole::Get, inner.usage.clone());
+            inner.streams.insert(id, stream);
+        }
+        let from = inner.streams.get(&id).map_or(0, |s| s.delivered);
+        self.attach(&mut inner, id, from)
+    }
+
+    /// Attaches a caller that comes back with the id of the last event it saw.
+    ///
+    /// # Errors
+    /// [`ResumeError`]
+    pub fn resume(self: &Arc<Self>, last: EventId) -> Result<Reader, ResumeError> {
+        let mut inner = lock(&self.inner);
+        let stream = inner.streams.get_mut(&last.stream).ok_or(ResumeError::Unknown)?;
+        if last.place > stream.last_place() {
+            return Err(ResumeError::Unknown);
+        }
+        if stream.is_over_after(last.place) {
+            return Err(ResumeError::Over);
+        }
+        Ok(self.attach(&mut inner, last.stream, last.place))
+    }
+
+    /// Whether a GET was ever opened.
+    pub fn has_get(&self) -> bool {
+        let inner = lock(&self.inner);
+        inner.streams.contains_key(&inner.get_id())
+    }
+
+    /// Adds an event to a stream. `false` if nobody can ever read it, or there is no such stream.
+    pub fn push(&self, id: StreamId, kind: EventKind, payload: Bytes) -> bool {
+        let mut inner = lock(&self.inner);
+        let now = Instant::now();
+        let Some(stream) = inner.streams.get_mut(&id) else { return false };
+        let kept = stream.push(kind, payload, now);
+        inner.trim(&self.settings);
+        kept
+    }
+
+    /// Adds an event to the standalone GET. `false` if none was opened yet.
+    pub fn push_get(&self, kind: EventKind, payload: Bytes) -> bool {
+        let id = lock(&self.inner).get_id();
+        self.push(id, kind, payload)
+    }
+
+    /// Notes a change for the standalone GET: a dirty bit, told once however often it is noted.
+    pub fn notice(&self, notice: Notice) {
+        let mut inner = lock(&self.inner);
+        inner.notices.add(notice);
+        let id = inner.get_id();
+        if let Some(slot) = inner.streams.get_mut(&id).and_then(|s| s.slots.last_mut()) {
+            slot.wake();
+        }
+    }
+
+    /// No more will come on this stream.
+    pub fn complete(&self, id: StreamId) {
+        let mut inner = lock(&self.inner);
+        if let Some(stream) = inner.streams.get_mut(&id) {
+            stream.complete(Instant::now());
+            if stream.slots.is_empty() && !stream.resumable {
+                inner.streams.remove(&id);
+            }
+        }
+    }
+
+    /// Ends the connections of one stream with `retry:`; the stream itself goes on.
+    pub fn ask_to_poll(&self, id: StreamId) {
+        if let Some(stream) = lock(&self.inner).streams.get_mut(&id) {
+            stream.end_readers(Ending::Retry);
+        }
+    }
+
+    /// Ends all connections with `retry:`, so that their callers come back.
+    pub fn end_connections(&self) {
+        lock(&self.inner).streams.values_mut().for_each(|s| s.end_readers(Ending::Retry));
+    }
+
+    /// Ends the standalone GET for good. The stream of a POST ends with its exchange, which says why.
+    pub fn close(&self) {
+        let mut inner = lock(&self.inner);
+        inner.over = true;
+        let id = inner.get_id();
+        if let Some(get) = inner.streams.get_mut(&id) {
+            get.complete(Instant::now());
+        }
+    }
+
+    /// Forgets streams that ended longer ago than `retention`.
+    pub fn prune(&self, now: Instant, retention: Duration) {
+        lock(&self.inner).streams.retain(|_, s| match s.phase {
+            Phase::Complete { since } => !s.slots.is_empty() || now.duration_since(since) < retention,
+            Phase::Open => true,
+        });
+    }
+
+    /// Whether any connection is open.
+    pub fn has_readers(&self) -> bool {
+        lock(&self.inner).streams.values().any(|s| !s.slots.is_empty())
+    }
+
+    /// Events dropped from full logs since last asked.
+    pub fn take_dropped(&self) -> u64 {
+        std::mem::take(&mut lock(&self.inner).dropped)
+    }
+
+    fn attach(self: &Arc<Self>, inner: &mut Inner, id: StreamId, from: u64) -> Reader {
+        let reader = ReaderId(inner.next_reader);
+        inner.next_reader += 1;
+        let over = inner.over;
+        let mut role = StreamRole::Get;
+        if let Some(stream) = inner.streams.get_mut(&id) {
+            role = stream.role;
+            stream.attach(reader, from);
+            if over && role == StreamRole::Get {
+                stream.complete(Instant::now());
+            }
+        }
+        Reader::new(self.clone(), id, reader, role)
+    }
+}
+
+// === impl Inner ===
+
+impl Inner {
+    /// The standalone GET is one stream however many connections come and go.
+    pub(super) fn get_id(&self) -> StreamId {
+        StreamId { epoch: self.epoch, number: 0 }
+    }
+
+    /// Forgets the oldest ended stream when there are too many; a resume of it is then unknown.
+    fn forget_surplus(&mut self) {
+        if self.streams.len() < MOST_STREAMS {
+            return;
+        }
+        let ended = |s: &Stream| s.phase != Phase::Open && s.slots.is_empty();
+        let oldest = self.streams.iter().find(|(_, s)| ended(s) && s.is_read());
+        let oldest = oldest.or_else(|| self.streams.iter().find(|(_, s)| ended(s))).map(|(id, _)| *id);
+        if let Some(id) = oldest {
+            self.streams.remove(&id);
+        }
+    }
+
+    /// Holds the session to its bounds: superseded progress goes first, then other notifications, then streams
+    /// read to the end, then requests and responses (design section 6). Trims a tenth more than it must, so that
+    /// a full log is not scanned for each event.
+    fn trim(&mut self, settings: &StreamSettings) {
+        if self.usage.surplus(settings.max_events, settings.max_bytes) == (0, 0) {
+            return;
+        }
+        let keep_events = settings.max_events - settings.max_events / 10;
+        let keep_bytes = settings.max_bytes - settings.max_bytes / 10;
+        let steps: [fn(&mut Stream, usize) -> usize; 4] = [
+            |s, most| s.log.drop_superseded(most),
+            |s, most| s.log.drop_notifications(most),
+            |s, _| if s.is_read() { s.log.clear() } else { 0 },
+            |s, most| s.log.lose_oldest(most),
+        ];
+        for step in steps {
+            for stream in self.streams.values_mut() {
+                loop {
+                    let (events, bytes) = self.usage.surplus(keep_events, keep_bytes);
+                    if (events, bytes) == (0, 0) {
+                        return;
+                    }
+                    // By count at once; by bytes a few events at a time, since sizes differ.
+                    let dropped = step(stream, events.max(usize::from(bytes > 0) * 8));
+                    self.dropped += dropped as u64;
+                    if dropped == 0 {
+                        break;
+                    }
+                }
+            }
+        }
+    }
+}
