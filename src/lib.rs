@@ -4,9 +4,11 @@
 //! `cli -> gateway -> { http, admin } -> relay -> { session, catalog -> upstream, auth } -> tenancy -> store -> protocol`;
 //! `settings` and `telemetry` are the ground that everyone may use. `docs/architecture.md` is the map.
 
+pub mod catalog;
 pub mod protocol;
 pub mod session;
 pub mod settings;
 pub mod store;
 pub mod telemetry;
 pub mod tenancy;
+pub mod upstream;

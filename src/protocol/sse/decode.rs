@@ -108,7 +108,7 @@ impl Decoder {
             }
             self.line = if terminator.first() == Some(&b'\r') { Line::AfterCr } else { Line::Next };
             if !line.is_empty() {
-                self.block.field(line);
+                self.block.field(&line);
             } else if let Some(event) = mem::take(&mut self.block).finish() {
                 return Ok(Some(event));
             }
@@ -132,8 +132,8 @@ impl Decoder {
 
 impl Block {
     /// Takes one line that is not blank.
-    fn field(&mut self, line: Bytes) {
-        let (name, value) = match memchr::memchr(b':', &line) {
+    fn field(&mut self, line: &Bytes) {
+        let (name, value) = match memchr::memchr(b':', line) {
             Some(0) => return, // a comment
             Some(colon) => {
                 let value = line.slice(colon + 1..);

@@ -1,0 +1,20 @@
+//! What the servers offer, under the names that callers use.
+//!
+//! A [`List`] is what one server answered for one [`Kind`]; a [`View`] is what callers of one endpoint see, with
+//! the tables that lead a name or URI back to its server. Lists are shared by all callers of one class.
+
+pub mod endpoint;
+pub mod fetch;
+pub mod kind;
+pub mod list;
+pub mod name;
+pub mod pattern;
+pub mod shelf;
+pub mod template;
+pub mod view;
+
+pub use endpoint::{Endpoint, Naming};
+pub use kind::Kind;
+pub use list::{Item, List};
+pub use shelf::{CallerClass, Catalog};
+pub use view::{Target, View};

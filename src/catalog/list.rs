@@ -1,0 +1,140 @@
+//! What one server lists of one kind: its items as it wrote them, malformed ones left out.
+
+use std::collections::HashSet;
+use std::hash::{DefaultHasher, Hash, Hasher};
+
+use super::kind::Kind;
+use super::name::qualify;
+use super::pattern::admits;
+use crate::protocol::envelope::Span;
+use crate::protocol::object::{Object, items, text};
+use crate::settings::{NameSettings, ServerSettings};
+
+/// One item of a server's list.
+#[derive(Clone, Debug)]
+pub struct Item {
+    /// What the server calls it: a name, URI or URI template.
+    pub own: Box<str>,
+    /// What callers of endpoints over several servers call it; the same as `own` for resources and templates.
+    pub qualified: Box<str>,
+    /// The item as the server wrote it.
+    pub raw: Box<str>,
+    /// Where its name stands in `raw`, quotes included.
+    pub key: Span,
+}
+
+/// What one server lists of one kind, in its order.
+#[derive(Clone, Debug)]
+pub struct List {
+    /// The items that can be offered.
+    pub items: Vec<Item>,
+    /// How many were malformed and left out (case-G15).
+    pub quarantined: usize,
+    /// Tells contents apart.
+    pub digest: u64,
+}
+
+/// A list result that cannot be read at all.
+#[derive(Debug, thiserror::Error)]
+#[error("its {member} list cannot be read: {why}")]
+pub struct UnreadableList {
+    member: &'static str,
+    why: String,
+}
+
+/// Reads pages of a list as they come.
+#[derive(Debug)]
+pub struct ListReader<'a> {
+    kind: Kind,
+    server: &'a ServerSettings,
+    names: &'a NameSettings,
+    list: List,
+    seen: HashSet<Box<str>>,
+}
+
+// === impl ListReader ===
+
+impl<'a> ListReader<'a> {
+    /// An empty list of `server`.
+    pub fn new(kind: Kind, server: &'a ServerSettings, names: &'a NameSettings) -> Self {
+        let list = List { items: Vec::new(), quarantined: 0, digest: 0 };
+        Self { kind, server, names, list, seen: HashSet::new() }
+    }
+
+    /// Adds the items of one raw list result; gives its `nextCursor`, raw. An empty string is a cursor too (case-G09).
+    ///
+    /// # Errors
+    /// [`UnreadableList`] if the result has no list.
+    pub fn page<'p>(&mut self, result: &'p str) -> Result<Option<&'p str>, UnreadableList> {
+        let member = self.kind.member();
+        let unreadable = |why: String| UnreadableList { member, why };
+        let page = Object::parse(result).map_err(|e| unreadable(e.to_string()))?;
+        let raw = page.get(member).ok_or_else(|| unreadable(format!("the result has no `{member}`")))?;
+        let items = items(raw).ok_or_else(|| unreadable(format!("`{member}` is no array")))?;
+        for raw in items {
+            self.item(raw);
+        }
+        Ok(page.get("nextCursor").filter(|c| c.starts_with('"')))
+    }
+
+    /// How many items there are by now.
+    pub fn len(&self) -> usize {
+        self.list.items.len() + self.list.quarantined
+    }
+
+    /// Whether there are none.
+    pub fn is_empty(&self) -> bool {
+        self.len() == 0
+    }
+
+    /// The whole list.
+    pub fn finish(mut self) -> List {
+        let mut hasher = DefaultHasher::new();
+        for item in &self.list.items {
+            item.raw.hash(&mut hasher);
+            item.qualified.hash(&mut hasher);
+        }
+        self.list.digest = hasher.finish();
+        self.list
+    }
+
+    fn item(&mut self, raw: &str) {
+        let (own, key) = match self.sound(raw) {
+            Ok(found) => found,
+            Err(why) => {
+                self.list.quarantined += 1;
+                let server = &self.server.name;
+                tracing::warn!(%server, kind = self.kind.member(), why, "left out a malformed item of a server's list");
+                return;
+            }
+        };
+        if self.kind == Kind::Tools && !admits(&self.server.include, &self.server.exclude, &own) {
+            return;
+        }
+        let qualified = match self.kind {
+            Kind::Tools | Kind::Prompts => qualify(self.names, &self.server.name, &own).into(),
+            Kind::Resources | Kind::Templates => own.clone(),
+        };
+        self.list.items.push(Item { own, qualified, raw: raw.into(), key });
+    }
+
+    /// The item's key and its place, if the item can be offered.
+    fn sound(&mut self, raw: &str) -> Result<(Box<str>, Span), &'static str> {
+        let object = Object::parse(raw).map_err(|_| "it is no object, or names a member twice")?;
+        let raw_key = object.get(self.kind.key()).ok_or("its name or URI is missing")?;
+        let own: Box<str> = text(raw_key).ok_or("its name or URI is no string")?.into();
+        if own.is_empty() {
+            return Err("its name or URI is empty");
+        }
+        if self.kind == Kind::Tools && !object.get("inputSchema").is_some_and(|s| s.starts_with('{')) {
+            return Err("its inputSchema is no object");
+        }
+        if !self.seen.insert(own.clone()) {
+            return Err("it is listed twice");
+        }
+        Ok((own, Span::of(raw_key, raw.as_bytes())))
+    }
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,137 @@
+//! What callers of one endpoint see of one kind: the merged list, written out, and the way back from each name.
+
+use std::collections::HashMap;
+use std::sync::Arc;
+
+use bytes::Bytes;
+
+use super::endpoint::{Endpoint, Naming};
+use super::kind::Kind;
+use super::list::{Item, List};
+use super::template::Template;
+use crate::protocol::edit::Edit;
+use crate::protocol::object::quoted;
+use crate::settings::ServerSettings;
+
+/// The scheme of a URI that names its server: `mcpgate:{server}/{the server's own URI}`.
+///
+/// A URI that several servers list stays as it is for the first of them, in config order, and gets this form for
+/// the others. Callers may use the form for any resource.
+const SCHEME: &str = "mcpgate:";
+
+/// What callers of one endpoint see of one kind.
+#[derive(Debug)]
+pub struct View {
+    parts: Vec<(Arc<ServerSettings>, Arc<List>)>,
+    result: Bytes,
+    table: HashMap<Box<str>, Target>,
+    templates: Vec<(Template, Target)>,
+}
+
+/// Where a caller's name or URI leads.
+#[derive(Clone, Debug)]
+pub struct Target {
+    /// The server.
+    pub server: Arc<ServerSettings>,
+    /// What that server calls it.
+    pub own: Arc<str>,
+}
+
+// === impl View ===
+
+impl View {
+    pub(super) fn new(endpoint: &Endpoint, kind: Kind, parts: Vec<(Arc<ServerSettings>, Arc<List>)>) -> Self {
+        let mut table: HashMap<Box<str>, Target> = HashMap::new();
+        let mut templates = Vec::new();
+        let mut result = format!(r#"{{"{}":["#, kind.member()).into_bytes();
+        let mut first = true;
+        for (server, list) in &parts {
+            for item in &list.items {
+                let name = name(endpoint, kind, server, item, &table);
+                if kind == Kind::Tools && !endpoint.admits_tool(&name) {
+                    continue;
+                }
+                if table.contains_key(name.as_str()) {
+                    tracing::warn!(server = %server.name, name, "left out an item whose name another one has");
+                    continue;
+                }
+                let target = Target { server: server.clone(), own: item.own.as_ref().into() };
+                if kind == Kind::Templates {
+                    templates.push((Template::parse(&name), target.clone()));
+                }
+                if !std::mem::replace(&mut first, false) {
+                    result.push(b',');
+                }
+                if name == *item.own {
+                    result.extend_from_slice(item.raw.as_bytes());
+                } else {
+                    let quoted = quoted(&name);
+                    result.extend_from_slice(&Edit::of(item.raw.as_bytes()).replace(item.key, &quoted).finish());
+                }
+                table.insert(name.into(), target);
+            }
+        }
+        result.extend_from_slice(b"]}");
+        // The first of equals is the first in config order.
+        templates.sort_by_key(|(t, _)| std::cmp::Reverse(t.specificity()));
+        Self { parts, result: result.into(), table, templates }
+    }
+
+    /// The list result, raw: `{"tools":[...]}`.
+    pub fn result(&self) -> &Bytes {
+        &self.result
+    }
+
+    /// Where a caller's name or listed URI leads.
+    pub fn target(&self, name: &str) -> Option<&Target> {
+        self.table.get(name)
+    }
+
+    /// Where a URI that some template expands to leads; the most specific template wins.
+    pub fn expanded_target(&self, uri: &str) -> Option<&Target> {
+        self.templates.iter().find(|(t, _)| t.matches(uri)).map(|(_, target)| target)
+    }
+
+    /// How many items callers see.
+    pub fn len(&self) -> usize {
+        self.table.len()
+    }
+
+    /// Whether callers see none.
+    pub fn is_empty(&self) -> bool {
+        self.table.is_empty()
+    }
+
+    /// Whether it was made from exactly these lists.
+    pub(super) fn is_of(&self, parts: &[(Arc<ServerSettings>, Arc<List>)]) -> bool {
+        let same = |(a, b): (&(Arc<ServerSettings>, Arc<List>), &(Arc<ServerSettings>, Arc<List>))| {
+            Arc::ptr_eq(&a.0, &b.0) && Arc::ptr_eq(&a.1, &b.1)
+        };
+        self.parts.len() == parts.len() && self.parts.iter().zip(parts).all(same)
+    }
+}
+
+/// The server that a URI in the form [`SCHEME`] names, and the server's own URI.
+pub fn explicit_target(endpoint: &Endpoint, uri: &str) -> Option<Target> {
+    let (server, own) = uri.strip_prefix(SCHEME)?.split_once('/')?;
+    let server = endpoint.servers.iter().find(|s| s.name == server)?;
+    Some(Target { server: server.clone(), own: own.into() })
+}
+
+/// What callers of `endpoint` call an item.
+fn name(
+    endpoint: &Endpoint,
+    kind: Kind,
+    server: &ServerSettings,
+    item: &Item,
+    taken: &HashMap<Box<str>, Target>,
+) -> String {
+    match (kind, endpoint.naming) {
+        (Kind::Tools | Kind::Prompts, Naming::Qualified) => item.qualified.to_string(),
+        (Kind::Tools | Kind::Prompts, Naming::Bare) => item.own.to_string(),
+        (Kind::Resources | Kind::Templates, _) if taken.contains_key(&item.own) => {
+            format!("{SCHEME}{}/{}", server.name, item.own)
+        }
+        (Kind::Resources | Kind::Templates, _) => item.own.to_string(),
+    }
+}
