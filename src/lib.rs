@@ -6,6 +6,7 @@
 
 pub mod catalog;
 pub mod protocol;
+pub mod relay;
 pub mod session;
 pub mod settings;
 pub mod store;

@@ -1,6 +1,7 @@
 //! What callers of one endpoint see of one kind: the merged list, written out, and the way back from each name.
 
 use std::collections::HashMap;
+use std::hash::{DefaultHasher, Hash, Hasher};
 use std::sync::Arc;
 
 use bytes::Bytes;
@@ -24,6 +25,7 @@ const SCHEME: &str = "mcpgate:";
 pub struct View {
     parts: Vec<(Arc<ServerSettings>, Arc<List>)>,
     result: Bytes,
+    digest: u64,
     table: HashMap<Box<str>, Target>,
     templates: Vec<(Template, Target)>,
 }
@@ -74,12 +76,19 @@ impl View {
         result.extend_from_slice(b"]}");
         // The first of equals is the first in config order.
         templates.sort_by_key(|(t, _)| std::cmp::Reverse(t.specificity()));
-        Self { parts, result: result.into(), table, templates }
+        let mut hasher = DefaultHasher::new();
+        result.hash(&mut hasher);
+        Self { parts, digest: hasher.finish(), result: result.into(), table, templates }
     }
 
     /// The list result, raw: `{"tools":[...]}`.
     pub fn result(&self) -> &Bytes {
         &self.result
+    }
+
+    /// Tells what callers see apart.
+    pub fn digest(&self) -> u64 {
+        self.digest
     }
 
     /// Where a caller's name or listed URI leads.

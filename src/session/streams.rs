@@ -152,6 +152,11 @@ impl Streams {
         }
     }
 
+    /// Whether callers of this revision may be told to come back before the response was sent (T22).
+    pub fn can_poll(&self) -> bool {
+        self.primes
+    }
+
     /// Ends the connections of one stream with `retry:`; the stream itself goes on.
     pub fn ask_to_poll(&self, id: StreamId) {
         if let Some(stream) = lock(&self.inner).streams.get_mut(&id) {

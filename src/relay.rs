@@ -1,0 +1,172 @@
+//! Carries one caller message to servers and back: calls, lists, reads, completion, subscriptions, cancellation,
+//! progress, and the questions servers ask. Knows no HTTP types.
+//!
+//! Start reading at [`call`] (one request to one server) and [`answer`] (JSON or stream).
+
+pub mod answer;
+mod announce;
+mod ask;
+mod call;
+mod cancel;
+mod clock;
+mod conversation;
+mod exchange;
+mod initialize;
+mod links;
+mod lists;
+mod listener;
+mod log_level;
+mod notify;
+mod outlet;
+mod request;
+mod route;
+mod shared;
+mod subscribe;
+
+use std::collections::HashMap;
+use std::sync::Arc;
+use std::time::Duration;
+
+use arc_swap::ArcSwap;
+use tokio_util::task::TaskTracker;
+
+use crate::catalog::{Catalog, Endpoint};
+use crate::session::event::EventId;
+use crate::session::streams::ResumeError;
+use crate::session::{Binding, EndReason, Reader, SessionId, Sessions};
+use crate::settings::Settings;
+use crate::store::SessionStore;
+use crate::telemetry::Metrics;
+use crate::tenancy::Principal;
+use crate::upstream::Connector;
+
+pub use answer::{Answer, Form};
+pub use conversation::Conversation;
+pub use initialize::InitializeError;
+pub use request::Busy;
+
+/// A session with what the relay keeps for it.
+pub type Session = crate::session::Session<Conversation>;
+
+/// Who sent a request.
+#[derive(Clone, Debug)]
+pub struct Caller {
+    /// Who it is.
+    pub principal: Arc<Principal>,
+    /// Digest of `principal` that sessions are bound to.
+    pub binding: [u8; 32],
+    /// Whether `sessions.maxPerPrincipal` holds for it.
+    pub cap: crate::session::sessions::PrincipalCap,
+}
+
+/// Carries messages between callers and servers.
+pub struct Relay {
+    endpoints: ArcSwap<HashMap<Arc<str>, Arc<Endpoint>>>,
+    sessions: Sessions<Conversation>,
+    catalog: Catalog,
+    connector: Connector,
+    children: links::ChildCaps,
+    shared: shared::SharedLinks,
+    in_flight: usize,
+    grace: Duration,
+    tasks: TaskTracker,
+    metrics: Arc<Metrics>,
+}
+
+// === impl Relay ===
+
+impl Relay {
+    /// A relay for these settings; its work runs on `tasks`.
+    pub fn new(
+        settings: &Settings,
+        store: Arc<dyn SessionStore>,
+        connector: Connector,
+        tasks: TaskTracker,
+        metrics: Arc<Metrics>,
+    ) -> Arc<Self> {
+        let streams = Arc::new(settings.streams.clone());
+        Arc::new(Self {
+            endpoints: ArcSwap::from_pointee(by_path(settings)),
+            sessions: Sessions::new(store, settings.sessions.clone(), streams, metrics.clone()),
+            catalog: Catalog::new(settings.names.clone(), metrics.clone()),
+            connector,
+            children: links::ChildCaps::default(),
+            shared: shared::SharedLinks::default(),
+            in_flight: settings.limits.in_flight_per_session,
+            grace: settings.streams.grace,
+            tasks,
+            metrics,
+        })
+    }
+
+    /// The endpoint at this path, without a trailing slash.
+    pub fn endpoint(&self, path: &str) -> Option<Arc<Endpoint>> {
+        self.endpoints.load().get(path).cloned()
+    }
+
+    /// The paths of all endpoints.
+    pub fn endpoint_paths(&self) -> Vec<Arc<str>> {
+        self.endpoints.load().keys().cloned().collect()
+    }
+
+    /// The caller's session of this id at this endpoint; for everyone else there is none.
+    pub async fn session(&self, id: &SessionId, caller: &Caller, endpoint: &Endpoint) -> Option<Arc<Session>> {
+        let binding = Binding { principal: caller.binding, endpoint: endpoint.path.clone() };
+        self.sessions.find(id, &binding).await
+    }
+
+    /// Opens the standalone stream of a session.
+    pub fn open_get(&self, session: &Session) -> Reader {
+        session.streams.open_get()
+    }
+
+    /// Goes on with a stream behind the last event the caller saw.
+    ///
+    /// # Errors
+    /// [`ResumeError`]
+    pub fn resume(&self, session: &Session, last: EventId) -> Result<Reader, ResumeError> {
+        let resumed = session.streams.resume(last);
+        self.metrics.stream_resumed(match &resumed {
+            Ok(_) => "replayed",
+            Err(ResumeError::Over) => "complete",
+            Err(ResumeError::Unknown) => "unknown",
+        });
+        resumed
+    }
+
+    /// Ends a session at its caller's word.
+    pub async fn end(&self, session: &Arc<Session>) {
+        self.sessions.end(session, EndReason::Delete).await;
+    }
+
+    /// How many sessions live.
+    pub fn session_count(&self) -> usize {
+        self.sessions.len()
+    }
+
+    /// Ends expired sessions for ever; run it on a task.
+    pub async fn sweep(self: Arc<Self>) {
+        loop {
+            tokio::time::sleep(self.sessions.sweep_interval()).await;
+            self.sessions.sweep().await;
+        }
+    }
+
+    /// Stops: lets running calls go on for at most `drain`, then ends all sessions and links.
+    pub async fn shut_down(&self, drain: Duration) {
+        let deadline = tokio::time::Instant::now() + drain;
+        // Nothing signals the last call's end across all sessions; at shutdown a short poll is the simpler truth.
+        while self.sessions.all().iter().any(|s| s.running() > 0) && tokio::time::Instant::now() < deadline {
+            tokio::time::sleep(Duration::from_millis(20)).await;
+        }
+        for session in self.sessions.all() {
+            session.streams.end_connections();
+            self.sessions.end(&session, EndReason::Shutdown).await;
+        }
+        self.shared.close_all().await;
+    }
+}
+
+fn by_path(settings: &Settings) -> HashMap<Arc<str>, Arc<Endpoint>> {
+    Endpoint::all(settings).into_iter().map(|e| (e.path.clone(), e)).collect()
+}

@@ -1,0 +1,45 @@
+//! Telling callers that what they would see has changed: only when it has, once, and not too often.
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use super::{Relay, Session};
+use crate::catalog::Kind;
+use crate::session::notices::Notice;
+
+/// How long changes are gathered before sessions are looked at.
+const DEBOUNCE: Duration = Duration::from_millis(50);
+
+// === impl Relay ===
+
+impl Relay {
+    /// Watches the catalog for ever; run it on a task.
+    pub async fn announce(self: Arc<Self>) {
+        let mut changes = self.catalog.changes();
+        while changes.changed().await.is_ok() {
+            tokio::time::sleep(DEBOUNCE).await;
+            changes.mark_unchanged();
+            for session in self.sessions.all() {
+                self.tell_changes(&session);
+            }
+        }
+    }
+
+    /// Notes for one session what differs from what it was last shown.
+    pub(super) fn tell_changes(&self, session: &Session) {
+        let Some(endpoint) = self.endpoint(&session.binding.endpoint) else { return };
+        for kind in Kind::ALL {
+            if !session.attached.was_shown(kind) {
+                continue;
+            }
+            let view = self.known_view(session, &endpoint, kind);
+            if session.attached.differs(kind, view.digest()) {
+                session.streams.notice(match kind {
+                    Kind::Tools => Notice::Tools,
+                    Kind::Prompts => Notice::Prompts,
+                    Kind::Resources | Kind::Templates => Notice::Resources,
+                });
+            }
+        }
+    }
+}

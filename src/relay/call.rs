@@ -1,0 +1,204 @@
+//! One request to one server: written for the server, waited for within its limits, its response given back.
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use bytes::Bytes;
+use tokio_util::sync::CancellationToken;
+
+use super::clock::{Clock, TimedOut};
+use super::exchange::{Exchange, Exchanges};
+use super::listener::Origin;
+use super::outlet::Outlet;
+use super::route::Route;
+use super::{Relay, Session};
+use crate::protocol::edit::Edit;
+use crate::protocol::envelope::{Request, Response};
+use crate::protocol::error::{Code, Layer, RpcError};
+use crate::protocol::method::Method;
+use crate::protocol::object::{Object, items};
+use crate::store::lock;
+use crate::telemetry::metrics::CallOutcome;
+use crate::upstream::{Delivery, Failure, Link};
+
+/// How a call ended.
+pub(super) enum Ended {
+    /// With the server's response.
+    Answered(Response),
+    /// With an error of ours.
+    Failed(RpcError),
+    /// By its caller, who wants no response any more.
+    Cancelled,
+}
+
+// === impl Relay ===
+
+impl Relay {
+    /// Carries `request` along `route`; gives the message for the caller, or none if it was cancelled.
+    pub(super) async fn call(
+        self: &Arc<Self>,
+        session: &Arc<Session>,
+        request: &Request,
+        route: Route,
+        outlet: &Arc<Outlet>,
+    ) -> Option<Bytes> {
+        let server = route.target.server.clone();
+        let clock = Clock::start(&server.timeouts);
+        let ended = self.attempt(session, request, &route, outlet).await;
+        let outcome = match &ended {
+            Ended::Answered(response) if response.error().is_some() => CallOutcome::RpcError,
+            Ended::Answered(response) if is_tool_error(request.method(), response) => CallOutcome::ToolError,
+            Ended::Answered(_) => CallOutcome::Ok,
+            Ended::Failed(error) if error.reason == "timed_out" => CallOutcome::Timeout,
+            Ended::Failed(_) => CallOutcome::Unavailable,
+            Ended::Cancelled => CallOutcome::Cancelled,
+        };
+        self.metrics.call(&server.name, request.method().label(), outcome, clock.elapsed());
+        match ended {
+            Ended::Answered(response) => {
+                remember_links(session, &server.name, &response);
+                Some(Edit::of(response.bytes()).replace(response.id_span(), request.id()).finish())
+            }
+            Ended::Failed(error) => {
+                tracing::debug!(server = %server.name, reason = error.reason, "{}", error.message);
+                Some(error.to_message(Some(request.id()), None))
+            }
+            Ended::Cancelled => None,
+        }
+    }
+
+    /// Tries once, and once more if the first request surely did not reach the server (case-H13).
+    async fn attempt(
+        self: &Arc<Self>,
+        session: &Arc<Session>,
+        request: &Request,
+        route: &Route,
+        outlet: &Arc<Outlet>,
+    ) -> Ended {
+        let server = &route.target.server;
+        let mut tries_left = 1;
+        loop {
+            let link = tokio::select! {
+                link = self.link(session, server) => link,
+                () = session.ended.cancelled() => return Ended::Failed(session_ended(&server.name)),
+            };
+            let result = match link {
+                Ok(link) => self.exchange(session, request, route, outlet, link).await,
+                Err(failure) => return Ended::Failed(failed(failure)),
+            };
+            match result {
+                Err(failure) if failure.delivery == Delivery::NotDelivered && tries_left > 0 => tries_left -= 1,
+                Err(failure) => return Ended::Failed(failed(failure)),
+                Ok(ended) => return ended,
+            }
+        }
+    }
+
+    async fn exchange(
+        self: &Arc<Self>,
+        session: &Arc<Session>,
+        request: &Request,
+        route: &Route,
+        outlet: &Arc<Outlet>,
+        link: Arc<Link>,
+    ) -> Result<Ended, Failure> {
+        let server = route.target.server.clone();
+        let id = link.allot();
+        let origin = Origin {
+            relay: Arc::downgrade(self),
+            session: Arc::downgrade(session),
+            server: server.clone(),
+        };
+        let exchange = Exchange {
+            id,
+            caller_id: request.id().into(),
+            caller_token: route.token.as_ref().map(|(_, token)| token.clone()),
+            server: server.clone(),
+            link: link.clone(),
+            outlet: outlet.clone(),
+            clock: Clock::start(&server.timeouts),
+            session: Arc::downgrade(session),
+            cancelled: CancellationToken::new(),
+            origin: Arc::new(origin),
+        };
+        let registered = Exchanges::register(session, Arc::new(exchange));
+        let exchange = &registered.exchange;
+        let id_text = id.to_string();
+        let mut edit = Edit::of(request.bytes()).replace(request.id_span(), &id_text);
+        if let Some((place, name)) = &route.rename {
+            edit = edit.replace(*place, name);
+        }
+        if let Some((place, _)) = &route.token {
+            edit = edit.replace(*place, &id_text);
+        }
+        let listener = exchange.clone();
+        let gone = tokio::select! {
+            biased;
+            response = link.call(id, edit.finish(), listener) => return response.map(Ended::Answered),
+            () = exchange.cancelled.cancelled() => None,
+            () = session.ended.cancelled() => Some(session_ended(&server.name)),
+            limit = exchange.clock.expired() => Some(timed_out(&server.name, limit)),
+        };
+        self.tell_server(&link, &id_text, gone.as_ref().map_or("cancelled by the client", |e| e.reason));
+        Ok(gone.map_or(Ended::Cancelled, Ended::Failed))
+    }
+
+    /// Tells a server that nobody waits for this request any more; queued behind nothing (case-H09).
+    fn tell_server(&self, link: &Arc<Link>, id: &str, why: &str) {
+        let message = format!(
+            r#"{{"jsonrpc":"2.0","method":"notifications/cancelled","params":{{"requestId":{id},"reason":"{why}"}}}}"#
+        );
+        let link = link.clone();
+        self.tasks.spawn(async move {
+            let told = tokio::time::timeout(Duration::from_secs(5), link.notify(message.into())).await;
+            if !matches!(told, Ok(Ok(()))) {
+                tracing::debug!("a server could not be told of a cancellation");
+            }
+        });
+    }
+}
+
+fn failed(failure: Failure) -> RpcError {
+    let retryable = failure.delivery == Delivery::NotDelivered;
+    let error = RpcError::new(Code::Internal, failure.reason, failure.message);
+    let error = error.at(&failure.server, failure.layer);
+    if retryable { error.retryable() } else { error }
+}
+
+fn timed_out(server: &str, limit: TimedOut) -> RpcError {
+    let message = match limit {
+        TimedOut::Idle(limit) => format!(
+            "Server `{server}` sent neither result nor progress for {limit:?} (timeouts.idle); the call was cancelled and its outcome is unknown."
+        ),
+        TimedOut::Total(limit) => format!(
+            "The call to server `{server}` took longer than {limit:?} (timeouts.total); it was cancelled and its outcome is unknown."
+        ),
+    };
+    RpcError::new(Code::Internal, "timed_out", message).at(server, Layer::Call)
+}
+
+fn session_ended(server: &str) -> RpcError {
+    let message = format!("The session ended while a call to server `{server}` ran; its outcome is unknown.");
+    RpcError::new(Code::Internal, "session_ended", message).at(server, Layer::Gateway)
+}
+
+/// Whether a tool says itself that it failed. Only for the metric, so a text that looks like it is good enough.
+fn is_tool_error(method: &Method, response: &Response) -> bool {
+    *method == Method::ToolsCall
+        && response.result().is_some_and(|r| memchr::memmem::find(r.as_bytes(), b"\"isError\":true").is_some())
+}
+
+/// Remembers which server the resource links inside a result came from, since no list need have them (G8).
+fn remember_links(session: &Session, server: &str, response: &Response) {
+    let Some(result) = response.result() else { return };
+    if memchr::memmem::find(result.as_bytes(), b"\"resource_link\"").is_none() {
+        return;
+    }
+    let content = Object::parse(result).ok().and_then(|r| items(r.get("content")?));
+    for item in content.unwrap_or_default() {
+        let uri = Object::parse(item).ok().filter(|i| i.text("type").as_deref() == Some("resource_link"));
+        if let Some(uri) = uri.and_then(|i| i.text("uri")) {
+            lock(&session.attached.seen_uris).add(&uri, server);
+        }
+    }
+}

@@ -1,0 +1,127 @@
+//! What the relay keeps for one session: its links, its exchanges, open questions, subscriptions, and what it was
+//! last shown.
+
+use std::collections::{BTreeMap, HashMap};
+use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
+use std::sync::{Arc, Mutex};
+
+use tokio_util::task::TaskTracker;
+
+use super::ask::Asks;
+use super::exchange::Exchanges;
+use super::links::Links;
+use crate::catalog::{Kind, List};
+use crate::session::EndReason;
+use crate::session::live::Attachment;
+use crate::store::lock;
+
+/// What the relay keeps for one session.
+pub struct Conversation {
+    /// The tenant of its principal.
+    pub(super) tenant: Option<Box<str>>,
+    pub(super) links: Links,
+    pub(super) exchanges: Exchanges,
+    pub(super) asks: Asks,
+    /// By the caller's URI: the server, and the server's own URI.
+    pub(super) subscriptions: Mutex<BTreeMap<String, Subscription>>,
+    /// Lists that this session's own links gave after they said that they had changed.
+    pub(super) own_lists: Mutex<HashMap<(Arc<str>, Kind), Arc<List>>>,
+    /// URIs seen in results that no list has, and the server they came from.
+    pub(super) seen_uris: Mutex<SeenUris>,
+    given: [AtomicU64; 4],
+    tasks: TaskTracker,
+}
+
+/// One resource subscription.
+#[derive(Clone, Debug)]
+pub(super) struct Subscription {
+    pub(super) server: Arc<str>,
+    pub(super) own: Arc<str>,
+}
+
+/// URIs of links inside results (G8), the oldest forgotten first.
+#[derive(Debug, Default)]
+pub(super) struct SeenUris {
+    by_uri: HashMap<Box<str>, Arc<str>>,
+    order: std::collections::VecDeque<Box<str>>,
+}
+
+/// How many links inside results one session remembers.
+const MOST_SEEN_URIS: usize = 1024;
+
+// === impl Conversation ===
+
+impl Conversation {
+    pub(super) fn new(tenant: Option<Box<str>>, epoch: u32, tasks: TaskTracker) -> Self {
+        Self {
+            tenant,
+            links: Links::default(),
+            exchanges: Exchanges::default(),
+            asks: Asks::new(epoch),
+            subscriptions: Mutex::default(),
+            own_lists: Mutex::default(),
+            seen_uris: Mutex::default(),
+            given: Default::default(),
+            tasks,
+        }
+    }
+
+    /// Where work that outlives a request runs.
+    pub(super) fn tasks(&self) -> &TaskTracker {
+        &self.tasks
+    }
+
+    /// Remembers what the caller was shown of one kind. 0 stands for nothing yet.
+    pub(super) fn show(&self, kind: Kind, digest: u64) {
+        if let Some(given) = self.given.get(kind.index()) {
+            given.store(digest.max(1), Relaxed);
+        }
+    }
+
+    /// Whether the caller was shown something else than this, and takes it as shown; `false` if it never asked.
+    pub(super) fn differs(&self, kind: Kind, digest: u64) -> bool {
+        let Some(given) = self.given.get(kind.index()) else { return false };
+        let old = given.load(Relaxed);
+        old != 0 && given.swap(digest.max(1), Relaxed) != digest.max(1)
+    }
+
+    /// Whether the caller ever asked for a kind.
+    pub(super) fn was_shown(&self, kind: Kind) -> bool {
+        self.given.get(kind.index()).is_some_and(|g| g.load(Relaxed) != 0)
+    }
+
+    /// The list that this session's own link gave, if it ever said that it had changed.
+    pub(super) fn own_list(&self, server: &str, kind: Kind) -> Option<Arc<List>> {
+        let lists = lock(&self.own_lists);
+        if lists.is_empty() {
+            return None;
+        }
+        lists.get(&(Arc::from(server), kind)).cloned()
+    }
+}
+
+impl Attachment for Conversation {
+    fn on_end(&self, _reason: EndReason) {
+        self.asks.drop_all();
+        self.links.close_all(&self.tasks);
+    }
+}
+
+// === impl SeenUris ===
+
+impl SeenUris {
+    pub(super) fn add(&mut self, uri: &str, server: &str) {
+        if self.by_uri.insert(uri.into(), server.into()).is_none() {
+            self.order.push_back(uri.into());
+            if self.order.len() > MOST_SEEN_URIS
+                && let Some(oldest) = self.order.pop_front()
+            {
+                self.by_uri.remove(&oldest);
+            }
+        }
+    }
+
+    pub(super) fn server_of(&self, uri: &str) -> Option<Arc<str>> {
+        self.by_uri.get(uri).cloned()
+    }
+}

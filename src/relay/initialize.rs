@@ -1,0 +1,157 @@
+//! `initialize`: answered from what the gateway knows; it never waits for a server (case-C09).
+
+use std::sync::Arc;
+
+use bytes::Bytes;
+
+use super::{Caller, Conversation, Relay, Session};
+use crate::catalog::{Endpoint, Naming};
+use crate::protocol::capability::CapabilityClass;
+use crate::protocol::envelope::Request;
+use crate::protocol::error::{Code, RpcError};
+use crate::protocol::object::{Object, quoted};
+use crate::protocol::revision::Revision;
+use crate::session::Binding;
+use crate::session::live::Greeting;
+use crate::session::sessions::OpenError;
+use crate::store::Epoch;
+use crate::upstream::Introduction;
+
+/// The longest instructions given to a caller, characters.
+const MOST_INSTRUCTIONS: usize = 16_384;
+
+/// Why a session was not opened.
+#[derive(Debug, thiserror::Error)]
+pub enum InitializeError {
+    /// The params are not those of `initialize`.
+    #[error("{}", .0.message)]
+    Params(RpcError),
+    /// No place or no store.
+    #[error(transparent)]
+    Open(#[from] OpenError),
+}
+
+// === impl Relay ===
+
+impl Relay {
+    /// Opens a session; gives it and the whole response.
+    ///
+    /// # Errors
+    /// [`InitializeError`]
+    pub async fn initialize(
+        &self,
+        caller: &Caller,
+        endpoint: &Endpoint,
+        request: &Request,
+    ) -> Result<(Arc<Session>, Bytes), InitializeError> {
+        let greeting = greeting(request).map_err(InitializeError::Params)?;
+        let revision = greeting.revision;
+        let binding = Binding { principal: caller.binding, endpoint: endpoint.path.clone() };
+        let conversation =
+            Conversation::new(caller.principal.tenant.clone(), Epoch::FIRST.0, self.tasks.clone());
+        let session = self.sessions.open(binding, greeting, caller.cap, conversation).await?;
+        let known: Vec<_> = endpoint.servers.iter().map(|s| (s, self.catalog.introduction(&s.name))).collect();
+        let capabilities = capabilities(known.iter().map(|(_, i)| i.as_deref()), revision);
+        let instructions = instructions(endpoint, known.iter().filter_map(|(s, i)| Some((s.name.as_str(), i.as_deref()?))));
+        let instructions =
+            instructions.map_or_else(String::new, |text| format!(r#","instructions":{}"#, quoted(&text)));
+        let result = format!(
+            r#"{{"protocolVersion":"{revision}","capabilities":{capabilities},"serverInfo":{{"name":"mcpgate","version":"{}"}}{instructions}}}"#,
+            env!("CARGO_PKG_VERSION"),
+        );
+        Ok((session, super::request::respond(request.id(), result.as_bytes())))
+    }
+}
+
+fn greeting(request: &Request) -> Result<Greeting, RpcError> {
+    let wrong = |why: String| RpcError::new(Code::InvalidParams, "invalid_params", why);
+    let raw = request.params().ok_or_else(|| wrong("initialize needs params".into()))?;
+    let params = Object::parse(raw).map_err(|e| wrong(format!("params cannot be read: {e}")))?;
+    let version = params.text("protocolVersion");
+    let version = version.ok_or_else(|| wrong("params.protocolVersion must be a string".into()))?;
+    let object = |name: &str| params.get(name).filter(|raw| raw.starts_with('{')).unwrap_or("{}");
+    let capabilities = object("capabilities");
+    let mut client_info = object("clientInfo");
+    if client_info == "{}" {
+        client_info = r#"{"name":"unknown","version":"0"}"#;
+    }
+    Ok(Greeting {
+        // A version nobody here knows is answered with the newest legacy one; the caller decides (L2).
+        revision: Revision::parse(&version).unwrap_or(Revision::LATEST_LEGACY),
+        params: raw.into(),
+        capabilities: capabilities.into(),
+        client_info: client_info.into(),
+        class: CapabilityClass::of(capabilities),
+    })
+}
+
+/// What is declared: all that any server has; and everything, while some server is not known yet.
+fn capabilities<'a>(servers: impl Iterator<Item = Option<&'a Introduction>>, revision: Revision) -> String {
+    let mut has = Declared::default();
+    for server in servers {
+        let Some(server) = server else {
+            has = Declared { tools: true, prompts: true, resources: true, subscribe: true, logging: true, completions: true };
+            break;
+        };
+        let Ok(own) = Object::parse(&server.capabilities) else { continue };
+        has.tools |= own.get("tools").is_some();
+        has.prompts |= own.get("prompts").is_some();
+        has.logging |= own.get("logging").is_some();
+        has.completions |= own.get("completions").is_some();
+        if let Some(resources) = own.get("resources") {
+            has.resources = true;
+            has.subscribe |= Object::parse(resources).is_ok_and(|r| r.get("subscribe") == Some("true"));
+        }
+    }
+    let resources = if has.subscribe {
+        r#""resources":{"subscribe":true,"listChanged":true}"#
+    } else {
+        r#""resources":{"listChanged":true}"#
+    };
+    let members = [
+        (has.logging, r#""logging":{}"#),
+        (has.completions && revision > Revision::V2024_11_05, r#""completions":{}"#),
+        (has.prompts, r#""prompts":{"listChanged":true}"#),
+        (has.resources, resources),
+        (has.tools, r#""tools":{"listChanged":true}"#),
+    ];
+    let declared: Vec<&str> = members.into_iter().filter(|(has, _)| *has).map(|(_, text)| text).collect();
+    format!("{{{}}}", declared.join(","))
+}
+
+#[derive(Default)]
+struct Declared {
+    tools: bool,
+    prompts: bool,
+    resources: bool,
+    subscribe: bool,
+    logging: bool,
+    completions: bool,
+}
+
+/// What the servers say of how to use them, each under its name (G17).
+fn instructions<'a>(
+    endpoint: &Endpoint,
+    known: impl Iterator<Item = (&'a str, &'a Introduction)>,
+) -> Option<String> {
+    let mut all = String::new();
+    for (server, introduction) in known {
+        let Some(text) = introduction.instructions.as_deref().filter(|t| !t.is_empty()) else { continue };
+        if endpoint.naming == Naming::Bare {
+            all.push_str(text);
+            continue;
+        }
+        if all.is_empty() {
+            all.push_str("Several servers are reached here; names inside their own instructions lack the prefix that tools have here.");
+        }
+        all.push_str("\n\n## ");
+        all.push_str(server);
+        all.push('\n');
+        all.push_str(text);
+    }
+    if all.chars().count() > MOST_INSTRUCTIONS {
+        all = all.chars().take(MOST_INSTRUCTIONS).collect();
+        all.push('…');
+    }
+    (!all.is_empty()).then_some(all)
+}

@@ -1,0 +1,92 @@
+//! What hears a server outside its calls, on behalf of one session.
+
+use std::sync::{Arc, Weak};
+
+use bytes::Bytes;
+
+use super::{Relay, Session};
+use crate::catalog::Kind;
+use crate::protocol::envelope::{Notification, Request};
+use crate::protocol::method::Method;
+use crate::protocol::object::Object;
+use crate::session::log::EventKind;
+use crate::session::notices::Notice;
+use crate::settings::ServerSettings;
+use crate::upstream::{Link, Listener, Reply};
+
+/// One server as heard by one session.
+pub(super) struct Origin {
+    pub(super) relay: Weak<Relay>,
+    pub(super) session: Weak<Session>,
+    pub(super) server: Arc<ServerSettings>,
+}
+
+// === impl Origin ===
+
+impl Origin {
+    fn link(&self, session: &Session) -> Option<Arc<Link>> {
+        session.attached.links.live(&self.server)
+    }
+
+    fn changed(&self, session: &Arc<Session>, kinds: &'static [Kind]) {
+        if let Some(relay) = self.relay.upgrade() {
+            relay.list_changed(session, &self.server, kinds);
+        }
+    }
+
+    /// A message that belongs to no call we can name: on stdio it is taken for the oldest one that runs.
+    fn stray(&self, session: &Session, message: Bytes) {
+        match session.attached.exchanges.oldest_at(&self.server.name) {
+            Some(exchange) => exchange.deliver(EventKind::Notification, message),
+            None => drop(session.streams.push_get(EventKind::Notification, message)),
+        }
+    }
+}
+
+impl Listener for Origin {
+    fn notification(&self, message: Notification) {
+        let Some(session) = self.session.upgrade() else { return };
+        match message.method() {
+            Method::ToolsListChanged => self.changed(&session, &[Kind::Tools]),
+            Method::PromptsListChanged => self.changed(&session, &[Kind::Prompts]),
+            Method::ResourcesListChanged => self.changed(&session, &[Kind::Resources, Kind::Templates]),
+            Method::ResourcesUpdated => {
+                let uri = message.params().and_then(|p| Object::parse(p).ok()?.text("uri"));
+                if let Some(uri) = uri {
+                    let uri = super::subscribe::callers_uri(&session, &self.server.name, &uri);
+                    session.streams.notice(Notice::Updated(uri));
+                }
+            }
+            Method::Cancelled => {
+                let taken = message.params().and_then(|p| {
+                    let id = Object::parse(p).ok()?.get("requestId")?;
+                    session.attached.asks.take_back(&self.server.name, id)
+                });
+                if let Some((id, exchange)) = taken {
+                    super::ask::tell_cancelled(&session, id, exchange.as_ref());
+                }
+            }
+            // Progress of a call that is over.
+            Method::Progress => {}
+            _ => self.stray(&session, message.bytes().clone()),
+        }
+    }
+
+    fn request(&self, message: Request, reply: Reply) {
+        let Some(session) = self.session.upgrade() else { return };
+        let exchange = session.attached.exchanges.oldest_at(&self.server.name);
+        super::ask::ask(&session, &self.server, exchange.as_ref(), &message, reply);
+    }
+
+    fn renewed(&self) {
+        if let (Some(relay), Some(session)) = (self.relay.upgrade(), self.session.upgrade())
+            && let Some(link) = self.link(&session)
+        {
+            let server = self.server.clone();
+            relay.tasks.clone().spawn(async move {
+                relay.restore(&session, &server, &link).await;
+                relay.list_changed(&session, &server, &Kind::ALL);
+            });
+        }
+    }
+}

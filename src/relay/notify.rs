@@ -1,0 +1,74 @@
+//! What each notification and response of a caller leads to. None of them is answered but with 202.
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use bytes::Bytes;
+
+use super::cancel::cancel;
+use super::{Relay, Session};
+use crate::catalog::{Endpoint, Naming};
+use crate::protocol::envelope::{Notification, Response};
+use crate::protocol::method::Method;
+use crate::settings::ServerSettings;
+use crate::store::sessions::Change;
+use crate::upstream::Link;
+
+/// How long a notification may wait for a busy link.
+const PATIENCE: Duration = Duration::from_secs(5);
+
+// === impl Relay ===
+
+impl Relay {
+    /// Takes a notification of the caller.
+    pub async fn notification(self: &Arc<Self>, session: &Arc<Session>, endpoint: &Endpoint, message: Notification) {
+        match message.method() {
+            Method::Initialized => {
+                if session.set_initialized() {
+                    let _ = self.sessions.change(session, Change::Initialized).await;
+                }
+            }
+            Method::Cancelled => cancel(session, &message),
+            Method::Progress => {
+                if let Some((server, message)) = session.attached.asks.progress(&message)
+                    && let Some(link) = session.attached.links.live(&server)
+                {
+                    self.pass_on(&link, message);
+                }
+            }
+            Method::RootsListChanged => {
+                for (_, link) in session.attached.links.all_live() {
+                    self.pass_on(&link, message.bytes().clone());
+                }
+            }
+            // What no revision here knows may mean something to a single server that is already connected.
+            _ => {
+                if let (Naming::Bare, [only]) = (endpoint.naming, endpoint.servers.as_slice()) {
+                    self.pass_to(session, only, &message);
+                }
+            }
+        }
+    }
+
+    /// Takes the caller's answer to a server's question; what nobody waits for is dropped.
+    pub fn response(&self, session: &Session, response: &Response) {
+        if !session.attached.asks.answer(response) {
+            tracing::debug!(session.id = session.id.short_hash(), "an answer came that no server waits for");
+        }
+    }
+
+    fn pass_to(&self, session: &Session, server: &ServerSettings, message: &Notification) {
+        if let Some(link) = session.attached.links.live(server) {
+            self.pass_on(&link, message.bytes().clone());
+        }
+    }
+
+    fn pass_on(&self, link: &Arc<Link>, message: Bytes) {
+        let link = link.clone();
+        self.tasks.spawn(async move {
+            if !matches!(tokio::time::timeout(PATIENCE, link.notify(message)).await, Ok(Ok(()))) {
+                tracing::debug!("a notification could not be passed on");
+            }
+        });
+    }
+}

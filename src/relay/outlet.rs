@@ -1,0 +1,121 @@
+//! Where the messages for one POST go: nowhere yet, or onto its stream.
+
+use std::sync::{Arc, Mutex};
+
+use bytes::Bytes;
+use tokio::sync::Notify;
+
+use super::answer::Form;
+use crate::protocol::edit::one_line;
+use crate::session::log::EventKind;
+use crate::session::{Reader, StreamId, Streams};
+use crate::store::lock;
+
+/// Where the messages for one POST go.
+#[derive(Debug)]
+pub(super) struct Outlet {
+    streams: Arc<Streams>,
+    form: Form,
+    state: Mutex<State>,
+    begun: Notify,
+}
+
+#[derive(Debug)]
+enum State {
+    /// Nothing was sent; the answer may still be JSON.
+    Pending,
+    /// A stream began; its reader waits for the connection to take it.
+    Begun { id: StreamId, reader: Option<Reader> },
+    /// The caller left before anything was sent: it cannot come back for it.
+    Abandoned,
+}
+
+// === impl Outlet ===
+
+impl Outlet {
+    pub(super) fn new(streams: Arc<Streams>, form: Form) -> Arc<Self> {
+        Arc::new(Self { streams, form, state: Mutex::new(State::Pending), begun: Notify::new() })
+    }
+
+    /// Sends a message ahead of the result; it turns a pending answer into a stream. `false` if the caller cannot
+    /// get it: it accepts only JSON, or has left without an event id.
+    pub(super) fn emit(&self, kind: EventKind, message: Bytes) -> bool {
+        if self.form == Form::JsonOnly {
+            return false;
+        }
+        match self.begin() {
+            Some(id) => self.streams.push(id, kind, one_line(message)),
+            None => false,
+        }
+    }
+
+    /// Makes the answer a stream, if it is none yet.
+    pub(super) fn begin(&self) -> Option<StreamId> {
+        let mut state = lock(&self.state);
+        match &*state {
+            State::Begun { id, .. } => Some(*id),
+            State::Abandoned => None,
+            State::Pending => {
+                let reader = self.streams.begin_post();
+                let id = reader.stream();
+                *state = State::Begun { id, reader: Some(reader) };
+                self.begun.notify_one();
+                Some(id)
+            }
+        }
+    }
+
+    /// Waits until the answer has become a stream.
+    pub(super) async fn begun(&self) {
+        self.begun.notified().await;
+    }
+
+    /// The stream's reader, for the connection; at most once.
+    pub(super) fn take_reader(&self) -> Option<Reader> {
+        match &mut *lock(&self.state) {
+            State::Begun { reader, .. } => reader.take(),
+            State::Pending | State::Abandoned => None,
+        }
+    }
+
+    /// The caller has left.
+    pub(super) fn abandon(&self) {
+        let mut state = lock(&self.state);
+        match &mut *state {
+            State::Pending => *state = State::Abandoned,
+            // A reader that was never taken was never read: dropping it tells the stream so.
+            State::Begun { reader, .. } => drop(reader.take()),
+            State::Abandoned => {}
+        }
+    }
+
+    /// Puts a final response on the stream, if there is one.
+    pub(super) fn push_response(&self, response: Bytes) {
+        if let Some(id) = self.stream() {
+            self.streams.push(id, EventKind::Response, one_line(response));
+        }
+    }
+
+    /// All responses were given: the stream is complete.
+    pub(super) fn complete(&self) {
+        if let Some(id) = self.stream() {
+            self.streams.complete(id);
+        }
+    }
+
+    /// The server asked to be polled: the caller is asked the same, where its revision knows that.
+    pub(super) fn ask_to_poll(&self) {
+        if let Some(id) = self.stream()
+            && self.streams.can_poll()
+        {
+            self.streams.ask_to_poll(id);
+        }
+    }
+
+    fn stream(&self) -> Option<StreamId> {
+        match &*lock(&self.state) {
+            State::Begun { id, .. } => Some(*id),
+            State::Pending | State::Abandoned => None,
+        }
+    }
+}

@@ -1,0 +1,186 @@
+//! What each request of a caller leads to: answered here, merged from lists, or carried to one server.
+
+use std::sync::Arc;
+
+use bytes::Bytes;
+
+use super::answer::{Answer, Form, Work, answer};
+use super::outlet::Outlet;
+use super::route::{Route, progress_token};
+use super::{Relay, Session};
+use crate::catalog::{Endpoint, Kind, Naming, Target};
+use crate::protocol::envelope::Request;
+use crate::protocol::error::{Code, RpcError};
+use crate::protocol::method::Method;
+use crate::protocol::object::Object;
+
+/// More requests of one session run than `limits.inFlightPerSession` allows: 429.
+#[derive(Debug, thiserror::Error)]
+#[error("this session runs as many requests as limits.inFlightPerSession allows; wait for some to end")]
+pub struct Busy;
+
+/// Whether a POST held one message or an array of them (T19).
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Batching {
+    /// One message.
+    Single,
+    /// An array, whose responses go back as one.
+    Array,
+}
+
+// === impl Relay ===
+
+impl Relay {
+    /// Serves the requests of one POST and answers by the grace rule.
+    ///
+    /// # Errors
+    /// [`Busy`]
+    pub async fn requests(
+        self: &Arc<Self>,
+        session: &Arc<Session>,
+        endpoint: &Arc<Endpoint>,
+        requests: Vec<Request>,
+        form: Form,
+        batching: Batching,
+    ) -> Result<Answer, Busy> {
+        let mut running = Vec::with_capacity(requests.len());
+        for _ in &requests {
+            running.push(session.run(self.in_flight).ok_or(Busy)?);
+        }
+        let outlet = Outlet::new(session.streams.clone(), form);
+        let work: Work = {
+            let (relay, session, endpoint, outlet) =
+                (self.clone(), session.clone(), endpoint.clone(), outlet.clone());
+            Box::pin(async move {
+                let _running = running;
+                let serve = |request: Request| relay.serve(&session, &endpoint, request, &outlet);
+                match <[Request; 1]>::try_from(requests) {
+                    Ok([request]) => serve(request).await.into_iter().collect(),
+                    Err(requests) => {
+                        let all = futures_util::future::join_all(requests.into_iter().map(serve)).await;
+                        all.into_iter().flatten().collect()
+                    }
+                }
+            })
+        };
+        let join = match batching {
+            Batching::Single => |responses: Vec<Bytes>| responses.into_iter().next(),
+            Batching::Array => array,
+        };
+        Ok(answer(work, outlet, form, self.grace, &self.tasks, join).await)
+    }
+
+    /// Serves one request; gives its response, or none if it was cancelled.
+    async fn serve(
+        self: &Arc<Self>,
+        session: &Arc<Session>,
+        endpoint: &Arc<Endpoint>,
+        request: Request,
+        outlet: &Arc<Outlet>,
+    ) -> Option<Bytes> {
+        let result = match request.method() {
+            Method::Ping => Ok(Bytes::from_static(b"{}")),
+            Method::Initialize => Err(RpcError::new(
+                Code::InvalidRequest,
+                "already_initialized",
+                "The session is initialized already; to start anew, send initialize without Mcp-Session-Id.",
+            )),
+            Method::ToolsList => self.listed(session, endpoint, &request, Kind::Tools).await,
+            Method::PromptsList => self.listed(session, endpoint, &request, Kind::Prompts).await,
+            Method::ResourcesList => self.listed(session, endpoint, &request, Kind::Resources).await,
+            Method::ResourceTemplatesList => self.listed(session, endpoint, &request, Kind::Templates).await,
+            Method::SetLevel => self.set_level(session, &request).await,
+            Method::ToolsCall
+            | Method::PromptsGet
+            | Method::ResourcesRead
+            | Method::ResourcesSubscribe
+            | Method::ResourcesUnsubscribe
+            | Method::Complete => match self.route(session, endpoint, &request).await {
+                Ok(route) => return self.routed(session, &request, route, outlet).await,
+                Err(error) => Err(error),
+            },
+            _ => match unknown(endpoint, &request) {
+                Ok(route) => return self.call(session, &request, route, outlet).await,
+                Err(error) => Err(error),
+            },
+        };
+        Some(match result {
+            Ok(result) => respond(request.id(), &result),
+            Err(error) => error.to_message(Some(request.id()), None),
+        })
+    }
+
+    async fn routed(
+        self: &Arc<Self>,
+        session: &Arc<Session>,
+        request: &Request,
+        route: Route,
+        outlet: &Arc<Outlet>,
+    ) -> Option<Bytes> {
+        match request.method() {
+            Method::ResourcesSubscribe => self.subscribe(session, request, route, outlet).await,
+            Method::ResourcesUnsubscribe => self.unsubscribe(session, request, route, outlet).await,
+            _ => self.call(session, request, route, outlet).await,
+        }
+    }
+
+    /// Everything comes in one page, so no cursor of ours exists (case-G11).
+    async fn listed(
+        self: &Arc<Self>,
+        session: &Arc<Session>,
+        endpoint: &Endpoint,
+        request: &Request,
+        kind: Kind,
+    ) -> Result<Bytes, RpcError> {
+        if let Some(raw) = request.params() {
+            let params = Object::parse(raw).map_err(|e| {
+                RpcError::new(Code::InvalidParams, "invalid_params", format!("params cannot be read: {e}"))
+            })?;
+            if params.get("cursor").is_some_and(|c| c != "null") {
+                let message = "unknown cursor; lists come in one page here, so none was given out";
+                return Err(RpcError::new(Code::InvalidParams, "unknown_cursor", message));
+            }
+        }
+        Ok(self.list(session, endpoint, kind).await)
+    }
+}
+
+/// A whole response with this raw result.
+pub(super) fn respond(id: &str, result: &[u8]) -> Bytes {
+    let mut out = Vec::with_capacity(40 + id.len() + result.len());
+    out.extend_from_slice(br#"{"jsonrpc":"2.0","id":"#);
+    out.extend_from_slice(id.as_bytes());
+    out.extend_from_slice(br#","result":"#);
+    out.extend_from_slice(result);
+    out.push(b'}');
+    out.into()
+}
+
+/// The way of a method no revision here knows: a single server may know it.
+fn unknown(endpoint: &Endpoint, request: &Request) -> Result<Route, RpcError> {
+    let [only] = endpoint.servers.as_slice() else { return Err(no_such_method(request)) };
+    if endpoint.naming != Naming::Bare || *request.method() == Method::Discover {
+        return Err(no_such_method(request));
+    }
+    let params = request.params().map_or_else(|| Ok(Object::default()), Object::parse);
+    let params = params.map_err(|e| {
+        RpcError::new(Code::InvalidParams, "invalid_params", format!("params cannot be read: {e}"))
+    })?;
+    let token = progress_token(&params, request)?;
+    Ok(Route { target: Target { server: only.clone(), own: "".into() }, rename: None, token })
+}
+
+fn no_such_method(request: &Request) -> RpcError {
+    let shown: String = request.method().as_str().chars().take(128).collect();
+    RpcError::new(Code::MethodNotFound, "unknown_method", format!("unknown method `{shown}`"))
+}
+
+fn array(responses: Vec<Bytes>) -> Option<Bytes> {
+    if responses.is_empty() {
+        return None;
+    }
+    let mut out = vec![b'['];
+    out.extend_from_slice(&responses.join(&b","[..]));
+    out.push(b']');
+    Some(out.into())
+}

@@ -1,0 +1,155 @@
+//! Where a request goes: which server is meant by the name or URI in its params, and what that server calls it.
+
+use std::borrow::Cow;
+use std::sync::Arc;
+
+use super::lists::Look;
+use super::{Relay, Session};
+use crate::catalog::view::explicit_target;
+use crate::catalog::{Endpoint, Kind, Naming, Target};
+use crate::protocol::envelope::{Request, Span};
+use crate::protocol::error::{Code, RpcError};
+use crate::protocol::method::Method;
+use crate::protocol::object::{Object, quoted, text};
+use crate::store::lock;
+
+/// Where a request goes.
+pub(super) struct Route {
+    pub(super) target: Target,
+    /// The place of the name or URI in the message, and what to put there, raw.
+    pub(super) rename: Option<(Span, String)>,
+    /// The place of the progress token and the token, raw.
+    pub(super) token: Option<(Span, Box<str>)>,
+}
+
+/// What the params of a request name.
+struct Named<'a> {
+    kind: Kind,
+    raw: &'a str,
+    name: Cow<'a, str>,
+}
+
+// === impl Relay ===
+
+impl Relay {
+    /// Finds the way of a call, get, read, subscription or completion.
+    ///
+    /// # Errors
+    /// -32602 for params that name nothing, or something nobody has; -32002 for an unknown resource.
+    pub(super) async fn route(
+        self: &Arc<Self>,
+        session: &Arc<Session>,
+        endpoint: &Endpoint,
+        request: &Request,
+    ) -> Result<Route, RpcError> {
+        let raw = request.params().unwrap_or("{}");
+        let params = Object::parse(raw).map_err(|e| invalid(format!("params cannot be read: {e}")))?;
+        let named = named(request.method(), &params)?;
+        let target = match (named.kind, endpoint.servers.as_slice()) {
+            (Kind::Tools | Kind::Prompts, [only]) if endpoint.passes_names_through() => {
+                Target { server: only.clone(), own: named.name.as_ref().into() }
+            }
+            (Kind::Tools | Kind::Prompts, _) => self.by_name(session, endpoint, &named).await?,
+            (Kind::Resources | Kind::Templates, [only]) if endpoint.naming == Naming::Bare => {
+                Target { server: only.clone(), own: named.name.as_ref().into() }
+            }
+            (Kind::Resources | Kind::Templates, _) => self.by_uri(session, endpoint, &named).await?,
+        };
+        let rename = (*target.own != *named.name)
+            .then(|| (Span::of(named.raw, request.bytes()), quoted(&target.own)));
+        let token = progress_token(&params, request)?;
+        Ok(Route { target, rename, token })
+    }
+
+    async fn by_name(
+        self: &Arc<Self>,
+        session: &Arc<Session>,
+        endpoint: &Endpoint,
+        named: &Named<'_>,
+    ) -> Result<Target, RpcError> {
+        for look in [Look::Known, Look::Again] {
+            let view = self.view(session, endpoint, named.kind, look).await;
+            if let Some(target) = view.target(&named.name) {
+                return Ok(target.clone());
+            }
+        }
+        let what = if named.kind == Kind::Tools { "tool" } else { "prompt" };
+        let shown: String = named.name.chars().take(128).collect();
+        Err(invalid(format!("unknown {what} `{shown}`; {}/list shows those there are", named.kind.member())))
+    }
+
+    async fn by_uri(
+        self: &Arc<Self>,
+        session: &Arc<Session>,
+        endpoint: &Endpoint,
+        named: &Named<'_>,
+    ) -> Result<Target, RpcError> {
+        let uri = named.name.as_ref();
+        if let Some(target) = explicit_target(endpoint, uri) {
+            return Ok(target);
+        }
+        for look in [Look::Known, Look::Again] {
+            for kind in [Kind::Resources, Kind::Templates] {
+                let view = self.view(session, endpoint, kind, look).await;
+                let found = match kind {
+                    Kind::Templates => view.target(uri).or_else(|| view.expanded_target(uri)),
+                    _ => view.target(uri),
+                };
+                if let Some(found) = found {
+                    // A template leads to its server; the URI is the caller's own.
+                    let own = if kind == Kind::Templates { uri.into() } else { found.own.clone() };
+                    return Ok(Target { server: found.server.clone(), own });
+                }
+            }
+            let seen = lock(&session.attached.seen_uris).server_of(uri);
+            let server = seen.and_then(|name| endpoint.servers.iter().find(|s| s.name == *name).cloned());
+            if let Some(server) = server {
+                return Ok(Target { server, own: uri.into() });
+            }
+        }
+        let shown: String = uri.chars().take(256).collect();
+        let message = format!("unknown resource `{shown}`; no server lists it or a template that it fits");
+        Err(RpcError::new(Code::ResourceNotFound, "unknown_resource", message))
+    }
+}
+
+/// The progress token of a request, if its caller gave one.
+///
+/// # Errors
+/// -32602 if `_meta` cannot be read.
+pub(super) fn progress_token(
+    params: &Object<'_>,
+    request: &Request,
+) -> Result<Option<(Span, Box<str>)>, RpcError> {
+    let Some(raw) = params.get("_meta") else { return Ok(None) };
+    let meta = Object::parse(raw).map_err(|e| invalid(format!("params._meta cannot be read: {e}")))?;
+    let token = meta.get("progressToken").filter(|t| *t != "null");
+    Ok(token.map(|t| (Span::of(t, request.bytes()), t.into())))
+}
+
+fn named<'a>(method: &Method, params: &Object<'a>) -> Result<Named<'a>, RpcError> {
+    let (kind, raw) = match method {
+        Method::PromptsGet => (Kind::Prompts, params.get("name")),
+        Method::ResourcesRead | Method::ResourcesSubscribe | Method::ResourcesUnsubscribe => {
+            (Kind::Resources, params.get("uri"))
+        }
+        Method::Complete => {
+            let reference = params.get("ref").and_then(|raw| Object::parse(raw).ok());
+            let reference = reference.ok_or_else(|| invalid("completion/complete needs a `ref` object"))?;
+            match reference.text("type").as_deref() {
+                Some("ref/prompt") => (Kind::Prompts, reference.get("name")),
+                Some("ref/resource") => (Kind::Templates, reference.get("uri")),
+                _ => return Err(invalid("ref.type must be \"ref/prompt\" or \"ref/resource\"")),
+            }
+        }
+        _ => (Kind::Tools, params.get("name")),
+    };
+    let member = kind.key();
+    let raw = raw.ok_or_else(|| invalid(format!("params need a `{member}`")))?;
+    let name = text(raw).ok_or_else(|| invalid(format!("`{member}` must be a string")))?;
+    Ok(Named { kind, raw, name })
+}
+
+fn invalid(message: impl Into<String>) -> RpcError {
+    RpcError::new(Code::InvalidParams, "invalid_params", message)
+}
