@@ -8,3 +8,4 @@ pub mod protocol;
 pub mod settings;
 pub mod telemetry;
 pub mod tenancy;
+pub mod upstream;
