@@ -2,8 +2,10 @@
 
 use std::io;
 
-/// Makes this process not dumpable: no core file, and no other process of the same user may trace it or read its
-/// `/proc/PID/environ` and `/proc/PID/mem` (case-C11). A new program that it starts is dumpable again.
+/// Makes this process not dumpable, before it starts its first child (case-C11).
+///
+/// No core file is written, and no other process of the same user may trace it or read its `/proc/PID/environ` and
+/// `/proc/PID/mem`. A program that it starts is dumpable again.
 ///
 /// # Errors
 /// If the kernel refuses.
