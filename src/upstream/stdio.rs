@@ -1,70 +1,207 @@
-//! A placeholder: replaced by the link to a child process.
+//! A link to a child process that speaks MCP on its stdin and stdout (T60).
+//!
+//! Four tasks serve one link. `writer` owns stdin, `reader` owns stdout, `stderr` owns stderr, and `supervisor`
+//! owns the process: it alone ends it, reaps it and fails what still waits. Callers share the [`Wire`] with them.
+//! No task is made per message, and a call costs one map entry, one oneshot and a share of one write.
 
+mod environment;
+mod glimpse;
+pub mod guard;
+mod handshake;
+mod leave;
+mod lines;
+mod number;
+mod pending;
+mod process;
+mod reader;
+mod seal;
+mod stderr;
+mod supervisor;
+mod throttle;
+mod wire;
+mod writer;
+
+use std::fmt;
 use std::sync::Arc;
 
 use bytes::Bytes;
+use tokio::sync::mpsc;
 use tokio_util::task::TaskTracker;
 
+pub use guard::Guard;
+pub use leave::Patience;
+pub use seal::seal_process;
+
+use self::leave::Leave;
+use self::process::Process;
+use self::stderr::Tail;
+use self::supervisor::Supervisor;
+use self::wire::Wire;
 use super::{Failure, Hello, Introduction, Listener, UpstreamId};
 use crate::protocol::envelope::Response;
-use crate::protocol::error::Layer;
 use crate::settings::ServerSettings;
 use crate::telemetry::Metrics;
-use crate::upstream::Delivery;
 
-/// Kills what is left of the children when the gateway dies.
-#[derive(Clone, Debug, Default)]
-pub struct Guard {}
+/// Messages to a child that may wait for it to read; when full, calls and notifications wait too (within their
+/// own time limits), and the link's answers to the child are dropped.
+const OUTBOX: usize = 256;
 
-/// A child process.
-#[derive(Debug)]
-pub struct StdioLink {}
-
-impl StdioLink {
-    /// Fails: there are no children on this branch.
-    ///
-    /// # Errors
-    /// Always.
-    pub async fn open(
-        server: Arc<ServerSettings>,
-        _hello: Hello,
-        _epoch: u32,
-        _listener: Arc<dyn Listener>,
-        _guard: &Guard,
-        _tasks: &TaskTracker,
-        _metrics: &Arc<Metrics>,
-    ) -> Result<Self, Failure> {
-        Err(absent(&server.name))
-    }
-    pub(super) fn introduction(&self) -> Arc<Introduction> {
-        Arc::new(Introduction {
-            revision: crate::protocol::revision::Revision::LATEST_LEGACY,
-            capabilities: "{}".into(),
-            server_info: "{}".into(),
-            instructions: None,
-        })
-    }
-    pub(super) fn allot(&self) -> UpstreamId {
-        UpstreamId(0)
-    }
-    pub(super) async fn call(&self, _: UpstreamId, _: Bytes, _: Arc<dyn Listener>) -> Result<Response, Failure> {
-        Err(absent(""))
-    }
-    pub(super) async fn notify(&self, _: Bytes) -> Result<(), Failure> {
-        Err(absent(""))
-    }
-    pub(super) fn is_down(&self) -> bool {
-        true
-    }
-    pub(super) async fn close(&self) {}
+/// One child process, initialized. Dropping it ends the child, by its supervisor.
+pub struct StdioLink {
+    running: Running,
+    introduction: Arc<Introduction>,
 }
 
-fn absent(server: &str) -> Failure {
-    Failure {
-        server: server.to_owned(),
-        layer: Layer::Process,
-        reason: "not_built",
-        message: "Child processes are not built here.".to_owned(),
-        delivery: Delivery::NotDelivered,
+/// A child process and its tasks. Dropping it ends the child.
+struct Running {
+    wire: Arc<Wire>,
+    leave: Arc<Leave>,
+    tail: Arc<Tail>,
+}
+
+// === impl StdioLink ===
+
+impl StdioLink {
+    /// Starts the server's process and initializes it, within its `timeouts.start`.
+    ///
+    /// # Errors
+    /// [`Failure`] in layer `process` if it did not start or ended, in layer `handshake` if it did not answer well.
+    ///
+    /// # Cancellation
+    /// Dropping the future ends the child.
+    pub async fn open(
+        server: Arc<ServerSettings>,
+        hello: Hello,
+        epoch: u32,
+        listener: Arc<dyn Listener>,
+        guard: &Guard,
+        tasks: &TaskTracker,
+        metrics: &Arc<Metrics>,
+    ) -> Result<Self, Failure> {
+        let opened = async {
+            let running = Running::start(&server, epoch, listener, guard, tasks, metrics)?;
+            let introduction = running.introduce(&server, &hello).await?;
+            Ok(Self { running, introduction: Arc::new(introduction) })
+        }
+        .await;
+        let outcome = opened.as_ref().map_or_else(|e: &Failure| e.layer.as_str(), |_| "ok");
+        metrics.link_opened(&server.name, outcome);
+        opened
+    }
+
+    /// What the server said in `initialize`.
+    pub fn introduction(&self) -> Arc<Introduction> {
+        Arc::clone(&self.introduction)
+    }
+
+    /// A fresh id for a request on this link.
+    pub fn allot(&self) -> UpstreamId {
+        self.running.wire.allot()
+    }
+
+    /// Sends a request and waits for its response.
+    ///
+    /// # Errors
+    /// [`Failure`] when the process is gone, or sent something that cannot be read as this request's response.
+    ///
+    /// # Cancellation
+    /// Dropping the future forgets the request.
+    pub async fn call(
+        &self,
+        id: UpstreamId,
+        message: Bytes,
+        listener: Arc<dyn Listener>,
+    ) -> Result<Response, Failure> {
+        self.running.wire.call(id, message, listener).await
+    }
+
+    /// Sends a notification.
+    ///
+    /// # Errors
+    /// [`Failure`] when the process is gone.
+    pub async fn notify(&self, message: Bytes) -> Result<(), Failure> {
+        self.running.wire.notify(message).await
+    }
+
+    /// Whether the process can take no more calls.
+    pub fn is_down(&self) -> bool {
+        self.running.wire.pending.down().is_some()
+    }
+
+    /// Ends the process with the default [`Patience`]; see [`StdioLink::close_within`].
+    pub async fn close(&self) {
+        self.close_within(Patience::default()).await;
+    }
+
+    /// Closes stdin, waits, sends SIGTERM, waits, sends SIGKILL, each to the whole group, and reaps (T62).
+    ///
+    /// Calls that run fail at once. Who closes first sets the patience; all wait for the end, bounded by it.
+    pub async fn close_within(&self, patience: Patience) {
+        self.running.leave.ask(patience);
+        self.running.leave.done(patience).await;
+    }
+
+    /// The last lines the process wrote to stderr, oldest first, for a person who looks for a cause.
+    pub fn stderr_tail(&self) -> Vec<String> {
+        self.running.tail.lines()
+    }
+}
+
+impl fmt::Debug for StdioLink {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("StdioLink").field("server", &self.running.wire.server()).finish_non_exhaustive()
+    }
+}
+
+// === impl Running ===
+
+impl Running {
+    fn start(
+        server: &Arc<ServerSettings>,
+        epoch: u32,
+        listener: Arc<dyn Listener>,
+        guard: &Guard,
+        tasks: &TaskTracker,
+        metrics: &Arc<Metrics>,
+    ) -> Result<Self, Failure> {
+        let (process, pipes) = Process::spawn(server)?;
+        guard.add(process.group());
+        metrics.child_started(&server.name);
+
+        let (outbox, messages) = mpsc::channel(OUTBOX);
+        let wire = Arc::new(Wire::new(Arc::clone(server), epoch, outbox, Arc::clone(metrics)));
+        let leave = Arc::new(Leave::default());
+        let tail = Arc::new(Tail::of(server));
+        let supervisor = Supervisor {
+            writer: Some(tasks.spawn(writer::run(pipes.stdin, messages, leave.asked()))),
+            reader: Some(tasks.spawn(reader::run(
+                pipes.stdout,
+                Arc::clone(&wire),
+                listener,
+                Arc::clone(&tail),
+            ))),
+            stderr: tasks.spawn(stderr::run(pipes.stderr, Arc::clone(&wire), Arc::clone(&tail))),
+            process,
+            wire: Arc::clone(&wire),
+            leave: Arc::clone(&leave),
+            tail: Arc::clone(&tail),
+            guard: guard.clone(),
+        };
+        tasks.spawn(supervisor.run());
+        Ok(Self { wire, leave, tail })
+    }
+
+    /// `initialize` and `notifications/initialized` (L1).
+    async fn introduce(&self, server: &ServerSettings, hello: &Hello) -> Result<Introduction, Failure> {
+        let introduced = tokio::time::timeout(server.timeouts.start, handshake::run(&self.wire, hello)).await;
+        let introduced = introduced.unwrap_or_else(|_| Err(handshake::too_slow(server, self.tail.count())));
+        // A child that is of no use has nothing to finish either.
+        introduced.inspect_err(|_| self.leave.ask(Patience::NONE))
+    }
+}
+
+impl Drop for Running {
+    fn drop(&mut self) {
+        self.leave.ask(Patience::default());
     }
 }

@@ -1,0 +1,71 @@
+//! Taking leave of a child: how it is asked for, and how its end is awaited.
+
+use std::sync::OnceLock;
+use std::time::Duration;
+
+use tokio_util::sync::CancellationToken;
+
+/// How long a child may take to end by itself.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Patience {
+    /// After its stdin is closed; then SIGTERM follows.
+    pub stdin: Duration,
+    /// After SIGTERM; then SIGKILL follows.
+    pub term: Duration,
+}
+
+/// The wish that a child should end, and the news that it did.
+#[derive(Debug, Default)]
+pub(super) struct Leave {
+    patience: OnceLock<Patience>,
+    asked: CancellationToken,
+    done: CancellationToken,
+}
+
+/// How long SIGKILL and reaping may take before a caller stops waiting; the supervisor goes on.
+const REAPING: Duration = Duration::from_secs(1);
+
+// === impl Patience ===
+
+impl Patience {
+    /// SIGKILL at once.
+    pub const NONE: Self = Self { stdin: Duration::ZERO, term: Duration::ZERO };
+}
+
+impl Default for Patience {
+    fn default() -> Self {
+        Self { stdin: Duration::from_secs(2), term: Duration::from_secs(2) }
+    }
+}
+
+// === impl Leave ===
+
+impl Leave {
+    /// Asks; the first to ask sets the patience.
+    pub(super) fn ask(&self, patience: Patience) {
+        let _ = self.patience.set(patience);
+        self.asked.cancel();
+    }
+
+    /// Fires once someone asked.
+    pub(super) fn asked(&self) -> CancellationToken {
+        self.asked.clone()
+    }
+
+    /// What the first to ask set.
+    pub(super) fn patience(&self) -> Patience {
+        self.patience.get().copied().unwrap_or_default()
+    }
+
+    /// Tells all who wait that the child is gone.
+    pub(super) fn finish(&self) {
+        self.done.cancel();
+    }
+
+    /// Waits until the child is gone, no longer than `patience` and what was set first allow.
+    pub(super) async fn done(&self, patience: Patience) {
+        let set = self.patience();
+        let limit = (patience.stdin + patience.term).max(set.stdin + set.term) + REAPING;
+        let _ = tokio::time::timeout(limit, self.done.cancelled()).await;
+    }
+}

@@ -1,0 +1,93 @@
+//! The calls that wait for a child's answer.
+
+use std::collections::HashMap;
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+
+use tokio::sync::oneshot;
+
+use crate::protocol::envelope::Response;
+use crate::upstream::{Failure, Listener, UpstreamId};
+
+/// Who waits for which id, until the link is down. The lock is held for a map operation, never across a wait.
+#[derive(Default)]
+pub(super) struct Pending(Mutex<Calls>);
+
+/// Where the answer to one call arrives.
+pub(super) type Answer = Result<Response, Failure>;
+
+/// A call's place in the map; dropping it gives the place up.
+pub(super) struct Place<'a> {
+    pending: &'a Pending,
+    id: UpstreamId,
+    /// Where its answer arrives.
+    pub(super) answer: oneshot::Receiver<Answer>,
+}
+
+#[derive(Default)]
+struct Calls {
+    waiting: HashMap<UpstreamId, Waiting>,
+    down: Option<Failure>,
+}
+
+struct Waiting {
+    answer: oneshot::Sender<Answer>,
+    listener: Arc<dyn Listener>,
+}
+
+// === impl Pending ===
+
+impl Pending {
+    /// Takes a call in, unless the link is down.
+    pub(super) fn admit(&self, id: UpstreamId, listener: Arc<dyn Listener>) -> Result<Place<'_>, Failure> {
+        let mut calls = self.lock();
+        if let Some(failure) = &calls.down {
+            return Err(failure.clone());
+        }
+        let (sender, answer) = oneshot::channel();
+        calls.waiting.insert(id, Waiting { answer: sender, listener });
+        Ok(Place { pending: self, id, answer })
+    }
+
+    /// Gives the answer to whom it is for; `false` if nobody waits for it.
+    pub(super) fn settle(&self, id: UpstreamId, answer: Answer) -> bool {
+        let waiting = self.lock().waiting.remove(&id);
+        waiting.is_some_and(|w| w.answer.send(answer).is_ok())
+    }
+
+    /// Who hears the progress of a call.
+    pub(super) fn listener(&self, id: UpstreamId) -> Option<Arc<dyn Listener>> {
+        self.lock().waiting.get(&id).map(|w| Arc::clone(&w.listener))
+    }
+
+    /// From now on new calls fail with `failure`; those that wait may still be answered.
+    pub(super) fn refuse(&self, failure: Failure) {
+        self.lock().down.get_or_insert(failure);
+    }
+
+    /// New calls fail with `refusal`, those that wait with `failure`.
+    pub(super) fn shut(&self, refusal: Failure, failure: &Failure) {
+        let waiting = {
+            let mut calls = self.lock();
+            calls.down = Some(refusal);
+            std::mem::take(&mut calls.waiting)
+        };
+        for (_, call) in waiting {
+            let _ = call.answer.send(Err(failure.clone()));
+        }
+    }
+
+    /// What new calls fail with, once the link is down.
+    pub(super) fn down(&self) -> Option<Failure> {
+        self.lock().down.clone()
+    }
+
+    fn lock(&self) -> MutexGuard<'_, Calls> {
+        self.0.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+impl Drop for Place<'_> {
+    fn drop(&mut self) {
+        self.pending.lock().waiting.remove(&self.id);
+    }
+}

@@ -1,0 +1,143 @@
+//! A stdio server that misbehaves on request.
+//!
+//! Options say how it starts and ends (`options`), the name of a tool says what a call does (`tools`). Every call
+//! is answered by a thread of its own. Two more modes serve the tests of the guard: `guard` is the guard process,
+//! and `gateway ARGS...` opens a link to this program with those arguments and waits to be killed.
+
+#[path = "scripted_stdio/gateway.rs"]
+mod gateway;
+#[path = "scripted_stdio/options.rs"]
+mod options;
+#[path = "scripted_stdio/signals.rs"]
+mod signals;
+#[path = "scripted_stdio/tools.rs"]
+mod tools;
+
+use std::io::{self, BufRead, Write};
+use std::process::ExitCode;
+use std::sync::{Arc, Condvar, Mutex};
+use std::thread;
+use std::time::Duration;
+
+use clap::Parser;
+use serde_json::{Value, json};
+
+use options::Options;
+
+/// What the threads share.
+struct Server {
+    options: Options,
+    /// The parameters of `initialize`, and all notifications.
+    heard: Mutex<Vec<Value>>,
+    /// The client's answers to our questions.
+    answers: Mutex<Vec<Value>>,
+    answered: Condvar,
+}
+
+fn main() -> ExitCode {
+    let mut args = std::env::args().skip(1);
+    match args.next().as_deref() {
+        Some("guard") => {
+            mcpgate::upstream::stdio::guard::run().map_or(ExitCode::FAILURE, |()| ExitCode::SUCCESS)
+        }
+        Some("gateway") => gateway::run(args.collect()),
+        _ => serve(Options::parse()),
+    }
+}
+
+fn serve(options: Options) -> ExitCode {
+    let _handlers = options.ignore_term.then(signals::ignore_term);
+    write(options.noise.as_bytes());
+    let _ = io::stderr().write_all(options.stderr.as_bytes());
+    thread::sleep(Duration::from_millis(options.delay));
+
+    let ignore_eof = options.ignore_eof;
+    let server = Arc::new(Server {
+        options,
+        heard: Mutex::default(),
+        answers: Mutex::default(),
+        answered: Condvar::new(),
+    });
+    for line in io::stdin().lock().lines() {
+        // A test that makes us read a broken line must notice.
+        let Some(message) = line.ok().and_then(|l| serde_json::from_str(&l).ok()) else {
+            return ExitCode::from(99);
+        };
+        server.take(message);
+    }
+    while ignore_eof {
+        thread::park();
+    }
+    ExitCode::SUCCESS
+}
+
+// === impl Server ===
+
+impl Server {
+    fn take(self: &Arc<Self>, message: Value) {
+        match (message["method"].as_str(), message.get("id")) {
+            (Some("initialize"), Some(id)) => self.initialize(id, &message["params"]),
+            (Some("ping"), Some(id)) => result(id, json!({})),
+            (Some("tools/list"), Some(id)) => result(id, json!({"tools": tools::list()})),
+            (Some("tools/call"), Some(_)) if message["params"]["name"] == "stop_reading" => {
+                // On the thread that reads.
+                self.call(&message);
+            }
+            (Some("tools/call"), Some(_)) => {
+                let server = Arc::clone(self);
+                thread::spawn(move || server.call(&message));
+            }
+            (Some(_), Some(id)) => error(id, -32601, "unknown method"),
+            (Some(_), None) => self.heard.lock().unwrap().push(message),
+            (None, _) => {
+                self.answers.lock().unwrap().push(message);
+                self.answered.notify_all();
+            }
+        }
+    }
+
+    fn initialize(&self, id: &Value, params: &Value) {
+        self.heard.lock().unwrap().push(params.clone());
+        if let Some(code) = self.options.exit {
+            std::process::exit(code.into());
+        }
+        if self.options.refuse {
+            return error(id, -32000, "not today");
+        }
+        if !self.options.mute {
+            let asked = params["protocolVersion"].as_str().unwrap_or_default();
+            let chosen = Some(self.options.revision.as_str()).filter(|r| !r.is_empty()).unwrap_or(asked);
+            result(
+                id,
+                json!({
+                    "protocolVersion": chosen,
+                    "capabilities": {"tools": {"listChanged": true}, "logging": {}},
+                    "serverInfo": {"name": "scripted", "version": "1.0"},
+                    "instructions": "Ask for trouble.",
+                }),
+            );
+        }
+    }
+}
+
+/// Writes to stdout, as it is, in one piece.
+fn write(bytes: &[u8]) {
+    let mut stdout = io::stdout().lock();
+    let _ = stdout.write_all(bytes).and_then(|()| stdout.flush());
+}
+
+fn send(message: &Value) {
+    write(format!("{message}\n").as_bytes());
+}
+
+fn notify(method: &str, params: Value) {
+    send(&json!({"jsonrpc": "2.0", "method": method, "params": params}));
+}
+
+fn result(id: &Value, result: Value) {
+    send(&json!({"jsonrpc": "2.0", "id": id, "result": result}));
+}
+
+fn error(id: &Value, code: i32, message: &str) {
+    send(&json!({"jsonrpc": "2.0", "id": id, "error": {"code": code, "message": message}}));
+}

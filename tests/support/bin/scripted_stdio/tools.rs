@@ -1,0 +1,141 @@
+//! What the tools do.
+
+use std::process::{Command, Stdio};
+use std::thread;
+use std::time::Duration;
+
+use serde_json::{Map, Value, json};
+
+use super::{Server, error, notify, result, send, write};
+
+/// Name and purpose of each.
+const TOOLS: [(&str, &str); 16] = [
+    ("echo", "answers with its arguments"),
+    ("sleep", "answers after `ms` milliseconds"),
+    ("raw", "writes `text` in the place of an answer; `$ID` stands for the id of the call"),
+    ("deep", "answers with `depth` nested arrays"),
+    ("exit", "ends with status `code`, without an answer"),
+    ("abort", "ends by a signal, without an answer"),
+    ("answer_and_exit", "answers and ends in the same moment"),
+    ("flood", "writes `bytes` bytes without a line break"),
+    ("environ", "answers with its environment"),
+    ("stderr", "writes `lines` lines to stderr"),
+    ("progress", "writes `steps` progress notifications and the result at once"),
+    ("ask", "sends the request `method` with `params` and answers with what comes back"),
+    ("say", "sends the notification `method` with `params`, then answers"),
+    ("spawn", "starts a child of its own and answers with both process ids"),
+    ("heard", "answers with the parameters of `initialize` and all notifications so far"),
+    ("stop_reading", "reads nothing for `ms` milliseconds, then answers"),
+];
+
+/// The tools as `tools/list` has them.
+pub(crate) fn list() -> Vec<Value> {
+    TOOLS
+        .iter()
+        .map(|(name, purpose)| json!({"name": name, "description": purpose, "inputSchema": {"type": "object"}}))
+        .collect()
+}
+
+// === impl Server ===
+
+impl Server {
+    pub(crate) fn call(&self, request: &Value) {
+        let (id, params) = (&request["id"], &request["params"]);
+        let arguments = &params["arguments"];
+        match params["name"].as_str().unwrap_or_default() {
+            "echo" => content(id, arguments),
+            "sleep" | "stop_reading" => {
+                thread::sleep(Duration::from_millis(number(&arguments["ms"])));
+                content(id, arguments);
+            }
+            "raw" => write(text(&arguments["text"]).replace("$ID", &id.to_string()).as_bytes()),
+            "deep" => deep(id, number(&arguments["depth"])),
+            "exit" => std::process::exit(i32::try_from(number(&arguments["code"])).unwrap_or(1)),
+            "abort" => std::process::abort(),
+            "answer_and_exit" => {
+                content(id, arguments);
+                std::process::exit(0);
+            }
+            "flood" => flood(number(&arguments["bytes"])),
+            "environ" => {
+                let variables = std::env::vars_os()
+                    .map(|(n, v)| (n.to_string_lossy().into_owned(), json!(v.to_string_lossy())));
+                content(id, &Value::Object(Map::from_iter(variables)));
+            }
+            "stderr" => {
+                for line in 0..number(&arguments["lines"]) {
+                    eprintln!("line {line}");
+                }
+                content(id, arguments);
+            }
+            "progress" => progress(id, &params["_meta"]["progressToken"], number(&arguments["steps"])),
+            "ask" => self.ask(id, arguments),
+            "say" => {
+                notify(text(&arguments["method"]), arguments["params"].clone());
+                content(id, arguments);
+            }
+            "spawn" => {
+                // Nothing of ours is inherited that would tell it of our end.
+                let child = Command::new("sleep").arg("1000").stdin(Stdio::null()).spawn().expect("a child");
+                content(id, &json!([std::process::id(), child.id()]));
+            }
+            "heard" => content(id, &Value::Array(self.heard.lock().unwrap().clone())),
+            other => error(id, -32602, &format!("unknown tool {other}")),
+        }
+    }
+
+    fn ask(&self, id: &Value, arguments: &Value) {
+        let question = format!("question-{id}");
+        send(&json!({
+            "jsonrpc": "2.0", "id": question, "method": arguments["method"], "params": arguments["params"],
+        }));
+        let mut answers = self.answers.lock().unwrap();
+        loop {
+            if let Some(at) = answers.iter().position(|a| a["id"] == *question) {
+                return content(id, &answers.remove(at));
+            }
+            answers = self.answered.wait(answers).unwrap();
+        }
+    }
+}
+
+/// Answers with `value`, as JSON in a text and as structured content.
+fn content(id: &Value, value: &Value) {
+    result(
+        id,
+        json!({"content": [{"type": "text", "text": value.to_string()}], "structuredContent": {"value": value}}),
+    );
+}
+
+fn deep(id: &Value, depth: u64) {
+    let depth = usize::try_from(depth).expect("a depth");
+    let (open, close) = ("[".repeat(depth), "]".repeat(depth));
+    write(format!("{{\"jsonrpc\":\"2.0\",\"result\":{{\"deep\":{open}{close}}},\"id\":{id}}}\n").as_bytes());
+}
+
+fn flood(bytes: u64) {
+    let chunk = [b'a'; 65_536];
+    for _ in 0..bytes / 65_536 {
+        write(&chunk);
+    }
+}
+
+/// All in one write, so that a reader that is late for one is late for all.
+fn progress(id: &Value, token: &Value, steps: u64) {
+    let mut lines = String::new();
+    for step in 1..=steps {
+        let params = json!({"progressToken": token, "progress": step, "total": steps});
+        lines +=
+            &format!("{}\n", json!({"jsonrpc": "2.0", "method": "notifications/progress", "params": params}));
+    }
+    lines += &format!("{}\n", json!({"jsonrpc": "2.0", "id": id, "result": {"content": []}}));
+    write(lines.as_bytes());
+}
+
+fn number(value: &Value) -> u64 {
+    value.as_u64().unwrap_or_default()
+}
+
+fn text(value: &Value) -> &str {
+    value.as_str().unwrap_or_default()
+}

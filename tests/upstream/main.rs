@@ -1,0 +1,3 @@
+//! Links to servers, against servers that misbehave.
+
+mod stdio;

@@ -1,0 +1,9 @@
+//! Links to child processes.
+
+mod child;
+mod close;
+mod exit;
+mod guard;
+mod noise;
+mod start;
+mod traffic;
