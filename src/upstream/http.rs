@@ -1,0 +1,135 @@
+//! A link to a Streamable HTTP server: one upstream session, used by request.
+//!
+//! Each message is a POST of its own (T5). A server that cannot be reached for a while does not break the link,
+//! since the next request connects anew; a session the server forgot is begun anew (case-D01). What the server
+//! says outside any call comes on a standalone GET, if it offers one.
+
+use std::fmt;
+use std::sync::Arc;
+
+use bytes::Bytes;
+use tokio_util::sync::DropGuard;
+use tokio_util::task::TaskTracker;
+
+use self::peer::Peer;
+use self::shared::Shared;
+use super::{Failure, Farewell, Hello, Introduction, Listener, UpstreamId};
+use crate::protocol::envelope::Response;
+use crate::settings::ServerSettings;
+use crate::telemetry::Metrics;
+
+mod body;
+mod call;
+mod client;
+mod cookies;
+mod events;
+mod fault;
+mod handshake;
+mod notify;
+mod origin;
+mod pace;
+mod peer;
+mod resume;
+mod running;
+mod session;
+mod shared;
+mod standalone;
+
+pub use client::HttpClient;
+pub use pace::Pace;
+
+/// A session with a Streamable HTTP server.
+pub struct HttpLink {
+    shared: Arc<Shared>,
+    /// Ends the background work of a link that is dropped without [`HttpLink::close`].
+    _end: DropGuard,
+}
+
+// === impl HttpLink ===
+
+impl HttpLink {
+    /// Begins a session with `server` within its `timeouts.start`.
+    ///
+    /// # Errors
+    /// [`Failure`] in layer `transport` if no MCP answer came, in layer `handshake` if the answer was no.
+    pub async fn open(
+        server: Arc<ServerSettings>,
+        hello: Hello,
+        epoch: u32,
+        listener: Arc<dyn Listener>,
+        client: &HttpClient,
+        tasks: &TaskTracker,
+        metrics: &Arc<Metrics>,
+    ) -> Result<Self, Failure> {
+        let peer = Arc::new(Peer::new(server, epoch, listener, client, tasks, metrics)?);
+        let end = peer.closed.clone().drop_guard();
+        let shared = Shared::open(peer, hello).await?;
+        Ok(Self { shared, _end: end })
+    }
+
+    /// What the server said when the session began, or began anew.
+    pub fn introduction(&self) -> Arc<Introduction> {
+        Arc::clone(&self.shared.live().introduction)
+    }
+
+    /// A fresh id for a request.
+    pub fn allot(&self) -> UpstreamId {
+        self.shared.peer.allot()
+    }
+
+    /// Sends a request and waits for its response.
+    ///
+    /// # Errors
+    /// [`Failure`] if no response came; only one that never left is [`super::Delivery::NotDelivered`].
+    ///
+    /// # Cancellation
+    /// Dropping the future closes the HTTP exchange, and over HTTP/1.1 its connection too.
+    pub async fn call(
+        &self,
+        id: UpstreamId,
+        message: Bytes,
+        listener: Arc<dyn Listener>,
+    ) -> Result<Response, Failure> {
+        let peer = &self.shared.peer;
+        let _running = peer.running.enter(id, &listener);
+        let call = call::call(&self.shared, id, &message, &listener);
+        peer.closed.run_until_cancelled(call).await.unwrap_or_else(|| Err(fault::closed(&peer.server.name)))
+    }
+
+    /// Sends a notification.
+    ///
+    /// # Errors
+    /// [`Failure`] if the server did not take it.
+    pub async fn notify(&self, message: Bytes) -> Result<(), Failure> {
+        let peer = &self.shared.peer;
+        let notify = notify::notify(&self.shared, &message);
+        peer.closed.run_until_cancelled(notify).await.unwrap_or_else(|| Err(fault::closed(&peer.server.name)))
+    }
+
+    /// Whether it was closed, or a lost session could not be begun anew.
+    pub fn is_down(&self) -> bool {
+        self.shared.is_down()
+    }
+
+    /// Ends the calls that run, then the upstream session if it is over for good (T33).
+    pub async fn close(&self, farewell: Farewell) {
+        let peer = &self.shared.peer;
+        if peer.closed.is_cancelled() {
+            return;
+        }
+        peer.closed.cancel();
+        match farewell {
+            Farewell::End => peer.end(&self.shared.live().session).await,
+            Farewell::Leave => {}
+        }
+    }
+}
+
+impl fmt::Debug for HttpLink {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let mut out = f.debug_struct("HttpLink");
+        out.field("server", &self.shared.peer.server.name)
+            .field("down", &self.is_down())
+            .finish_non_exhaustive()
+    }
+}
