@@ -1,84 +1,135 @@
-//! Links to Streamable HTTP servers: holds the place of the real thing.
+//! A link to a Streamable HTTP server: one upstream session, used by request.
+//!
+//! Each message is a POST of its own (T5). A server that cannot be reached for a while does not break the link,
+//! since the next request connects anew; a session the server forgot is begun anew (case-D01). What the server
+//! says outside any call comes on a standalone GET, if it offers one.
 
+use std::fmt;
 use std::sync::Arc;
 
 use bytes::Bytes;
+use tokio_util::sync::DropGuard;
 use tokio_util::task::TaskTracker;
 
-use super::{Delivery, Failure, Farewell, Hello, Introduction, Listener, UpstreamId};
+use self::peer::Peer;
+use self::shared::Shared;
+use super::{Failure, Farewell, Hello, Introduction, Listener, UpstreamId};
 use crate::protocol::envelope::Response;
-use crate::protocol::error::Layer;
 use crate::settings::ServerSettings;
 use crate::telemetry::Metrics;
 
-/// The HTTP client that links share.
-#[derive(Clone, Debug, Default)]
-pub struct HttpClient;
+mod body;
+mod call;
+mod client;
+mod cookies;
+mod events;
+mod fault;
+mod handshake;
+mod notify;
+mod origin;
+mod pace;
+mod peer;
+mod resume;
+mod running;
+mod session;
+mod shared;
+mod standalone;
+
+pub use client::HttpClient;
+pub use pace::Pace;
 
 /// A session with a Streamable HTTP server.
-#[derive(Debug)]
 pub struct HttpLink {
-    introduction: Arc<Introduction>,
+    shared: Arc<Shared>,
+    /// Ends the background work of a link that is dropped without [`HttpLink::close`].
+    _end: DropGuard,
 }
+
+// === impl HttpLink ===
 
 impl HttpLink {
-    /// Always fails.
+    /// Begins a session with `server` within its `timeouts.start`.
     ///
     /// # Errors
-    /// Always.
+    /// [`Failure`] in layer `transport` if no MCP answer came, in layer `handshake` if the answer was no.
     pub async fn open(
         server: Arc<ServerSettings>,
-        _hello: Hello,
-        _epoch: u32,
-        _listener: Arc<dyn Listener>,
-        _client: &HttpClient,
-        _tasks: &TaskTracker,
-        _metrics: &Arc<Metrics>,
+        hello: Hello,
+        epoch: u32,
+        listener: Arc<dyn Listener>,
+        client: &HttpClient,
+        tasks: &TaskTracker,
+        metrics: &Arc<Metrics>,
     ) -> Result<Self, Failure> {
-        Err(unavailable(&server.name))
+        let peer = Arc::new(Peer::new(server, epoch, listener, client, tasks, metrics)?);
+        let end = peer.closed.clone().drop_guard();
+        let shared = Shared::open(peer, hello).await?;
+        Ok(Self { shared, _end: end })
     }
 
-    /// What the server said.
+    /// What the server said when the session began, or began anew.
     pub fn introduction(&self) -> Arc<Introduction> {
-        Arc::clone(&self.introduction)
+        Arc::clone(&self.shared.live().introduction)
     }
 
-    /// No id.
+    /// A fresh id for a request.
     pub fn allot(&self) -> UpstreamId {
-        UpstreamId(0)
+        self.shared.peer.allot()
     }
 
-    /// Always fails.
+    /// Sends a request and waits for its response.
     ///
     /// # Errors
-    /// Always.
-    pub async fn call(&self, _: UpstreamId, _: Bytes, _: Arc<dyn Listener>) -> Result<Response, Failure> {
-        Err(unavailable(""))
+    /// [`Failure`] if no response came; only one that never left is [`super::Delivery::NotDelivered`].
+    ///
+    /// # Cancellation
+    /// Dropping the future closes the HTTP exchange, and over HTTP/1.1 its connection too.
+    pub async fn call(
+        &self,
+        id: UpstreamId,
+        message: Bytes,
+        listener: Arc<dyn Listener>,
+    ) -> Result<Response, Failure> {
+        let peer = &self.shared.peer;
+        let _running = peer.running.enter(id, &listener);
+        let call = call::call(&self.shared, id, &message, &listener);
+        peer.closed.run_until_cancelled(call).await.unwrap_or_else(|| Err(fault::closed(&peer.server.name)))
     }
 
-    /// Always fails.
+    /// Sends a notification.
     ///
     /// # Errors
-    /// Always.
-    pub async fn notify(&self, _: Bytes) -> Result<(), Failure> {
-        Err(unavailable(""))
+    /// [`Failure`] if the server did not take it.
+    pub async fn notify(&self, message: Bytes) -> Result<(), Failure> {
+        let peer = &self.shared.peer;
+        let notify = notify::notify(&self.shared, &message);
+        peer.closed.run_until_cancelled(notify).await.unwrap_or_else(|| Err(fault::closed(&peer.server.name)))
     }
 
-    /// Always.
+    /// Whether it was closed, or a lost session could not be begun anew.
     pub fn is_down(&self) -> bool {
-        true
+        self.shared.is_down()
     }
 
-    /// Nothing to close.
-    pub async fn close(&self, _: Farewell) {}
+    /// Ends the calls that run, then the upstream session if it is over for good (T33).
+    pub async fn close(&self, farewell: Farewell) {
+        let peer = &self.shared.peer;
+        if peer.closed.is_cancelled() {
+            return;
+        }
+        peer.closed.cancel();
+        match farewell {
+            Farewell::End => peer.end(&self.shared.live().session).await,
+            Farewell::Leave => {}
+        }
+    }
 }
 
-fn unavailable(server: &str) -> Failure {
-    Failure {
-        server: server.to_owned(),
-        layer: Layer::Transport,
-        reason: "unavailable",
-        message: "This build opens no links over HTTP.".to_owned(),
-        delivery: Delivery::NotDelivered,
+impl fmt::Debug for HttpLink {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let mut out = f.debug_struct("HttpLink");
+        out.field("server", &self.shared.peer.server.name)
+            .field("down", &self.is_down())
+            .finish_non_exhaustive()
     }
 }

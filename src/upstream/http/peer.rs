@@ -1,0 +1,249 @@
+//! The server as all parts of one link see it: where requests go, and who hears what comes back.
+
+use std::sync::Arc;
+use std::sync::atomic::{AtomicU64, Ordering};
+use std::time::Duration;
+
+use bytes::Bytes;
+use http::{Method, StatusCode};
+use tokio::sync::Semaphore;
+use tokio_util::sync::CancellationToken;
+use tokio_util::task::TaskTracker;
+
+use super::body;
+use super::origin::Origin;
+use super::pace::{Backoff, Pace};
+use super::running::Running;
+use super::session::{Session, Tracking};
+use super::{HttpClient, fault};
+use crate::protocol::envelope::{self, Malformed, Message, Notification, Request, Response};
+use crate::protocol::method::Method as RpcMethod;
+use crate::protocol::object::Object;
+use crate::protocol::sse::ByteLimit;
+use crate::settings::ServerSettings;
+use crate::settings::servers::TransportSettings;
+use crate::telemetry::Metrics;
+use crate::upstream::{Delivery, Failure, Listener, Reply, UpstreamId};
+
+/// How many answers to the server's questions may be on their way at once; more are dropped, and logged.
+const REPLIES: usize = 64;
+/// How long the server may take to accept one.
+const REPLY_TIME: Duration = Duration::from_secs(30);
+/// How often one that could not be delivered is tried.
+const REPLY_TRIES: usize = 3;
+/// How long the server may take to end a session.
+const FAREWELL: Duration = Duration::from_secs(2);
+/// The most messages in one array (T19).
+const BATCH: usize = 1000;
+
+/// What calls and background tasks of one link share, whichever session it has.
+pub(super) struct Peer {
+    pub(super) server: Arc<ServerSettings>,
+    pub(super) origin: Origin,
+    pub(super) listener: Arc<dyn Listener>,
+    pub(super) running: Running,
+    pub(super) tasks: TaskTracker,
+    pub(super) metrics: Arc<Metrics>,
+    pub(super) pace: Pace,
+    /// Cancelled when the link is closed.
+    pub(super) closed: CancellationToken,
+    ids: AtomicU64,
+    replies: Arc<Semaphore>,
+}
+
+// === impl Peer ===
+
+impl Peer {
+    pub(super) fn new(
+        server: Arc<ServerSettings>,
+        epoch: u32,
+        listener: Arc<dyn Listener>,
+        client: &HttpClient,
+        tasks: &TaskTracker,
+        metrics: &Arc<Metrics>,
+    ) -> Result<Self, Failure> {
+        let TransportSettings::Http(settings) = &server.transport else {
+            return Err(fault::settings(&server.name, "it has no `url`"));
+        };
+        Ok(Self {
+            origin: Origin::new(&server.name, settings, client)?,
+            listener,
+            running: Running::default(),
+            tasks: tasks.clone(),
+            metrics: Arc::clone(metrics),
+            pace: client.pace,
+            closed: CancellationToken::new(),
+            ids: AtomicU64::new((u64::from(epoch) << 32) + 1),
+            replies: Arc::new(Semaphore::new(REPLIES)),
+            server,
+        })
+    }
+
+    pub(super) fn allot(&self) -> UpstreamId {
+        UpstreamId(self.ids.fetch_add(1, Ordering::Relaxed))
+    }
+
+    pub(super) fn limit(&self) -> ByteLimit {
+        ByteLimit(self.server.max_message)
+    }
+
+    /// Takes in one text the server sent, and gives out the response to `awaited` if that is it.
+    ///
+    /// # Errors
+    /// [`Malformed`] if it is no message; nothing came of it then.
+    pub(super) fn hear(
+        self: &Arc<Self>,
+        session: &Arc<Session>,
+        text: Bytes,
+        awaited: Option<UpstreamId>,
+        listener: &Arc<dyn Listener>,
+    ) -> Result<Option<Response>, Malformed> {
+        let message = match Message::parse(text.clone()) {
+            Ok(message) => message,
+            Err(Malformed::Batch) => {
+                // 2025-03-26 servers may send arrays (T19); one bad part does not spoil the others.
+                let mut answer = None;
+                for part in envelope::batch(&text, BATCH)? {
+                    if !part.trim_ascii_start().starts_with(b"[") {
+                        answer = self.hear(session, part, awaited, listener)?.or(answer);
+                    }
+                }
+                return Ok(answer);
+            }
+            Err(malformed) => {
+                return awaited.and_then(|id| respelled(&text, id)).map(Some).ok_or(malformed);
+            }
+        };
+        match message {
+            Message::Response(response) => {
+                if awaited.is_some_and(|id| answers(&response, id)) {
+                    return Ok(Some(response));
+                }
+                self.metrics.late_response(&self.server.name);
+            }
+            Message::Notification(notification) => self.pass(notification, listener),
+            Message::Request(request) => self.ask(session, request, listener),
+        }
+        Ok(None)
+    }
+
+    fn pass(&self, notification: Notification, listener: &Arc<dyn Listener>) {
+        if *notification.method() == RpcMethod::Progress
+            && let Some(id) = progress_of(&notification)
+            && let Some(its_own) = self.running.listener(id)
+        {
+            its_own.notification(notification);
+        } else {
+            listener.notification(notification);
+        }
+    }
+
+    fn ask(self: &Arc<Self>, session: &Arc<Session>, request: Request, listener: &Arc<dyn Listener>) {
+        let (peer, session) = (Arc::clone(self), Arc::clone(session));
+        if *request.method() == RpcMethod::Ping {
+            // L5: a question about this link, not about what is behind it.
+            let id = request.id();
+            peer.reply(&session, format!(r#"{{"jsonrpc":"2.0","id":{id},"result":{{}}}}"#).into());
+            return;
+        }
+        let reply = Reply::new(request.id(), move |message| peer.reply(&session, message));
+        listener.request(request, reply);
+    }
+
+    /// Sends an answer to the server in the background.
+    fn reply(self: &Arc<Self>, session: &Arc<Session>, message: Bytes) {
+        let Ok(permit) = Arc::clone(&self.replies).try_acquire_owned() else {
+            tracing::warn!(
+                server = self.server.name,
+                "too many answers to a server wait for it: one was dropped"
+            );
+            return;
+        };
+        let (peer, session) = (Arc::clone(self), Arc::clone(session));
+        self.tasks.spawn(async move {
+            let _permit = permit;
+            let over = session.over.clone();
+            over.run_until_cancelled(peer.deliver(&session, message)).await;
+        });
+    }
+
+    async fn deliver(&self, session: &Session, message: Bytes) {
+        let server = self.server.name.as_str();
+        let mut backoff = Backoff::new(self.pace);
+        for last in (0..REPLY_TRIES).rev() {
+            let sent = self.origin.send(Method::POST, &session.post, message.clone());
+            match tokio::time::timeout(REPLY_TIME, sent).await {
+                Ok(Ok(response)) if response.status().is_success() => {
+                    return body::discard(response.into_body(), &self.tasks);
+                }
+                Ok(Ok(response)) => {
+                    let status = response.status().as_u16();
+                    return tracing::warn!(server, status, "a server refused the answer to its question");
+                }
+                Ok(Err(failure)) if last > 0 && failure.delivery == Delivery::NotDelivered => {
+                    tokio::time::sleep(backoff.wait()).await;
+                }
+                Ok(Err(failure)) => {
+                    return tracing::warn!(server, %failure, "the answer to a server's question was lost");
+                }
+                Err(_) => {
+                    return tracing::warn!(server, "a server did not take the answer to its question in time");
+                }
+            }
+        }
+    }
+
+    /// Tells the server that a session is over.
+    pub(super) async fn end(&self, session: &Session) {
+        if session.tracking() == Tracking::None {
+            return;
+        }
+        let server = self.server.name.as_str();
+        let sent = self.origin.send(Method::DELETE, &session.delete, Bytes::new());
+        match tokio::time::timeout(FAREWELL, sent).await {
+            Ok(Ok(response)) => match response.status() {
+                // T32: a server need not let sessions be ended, and may have ended this one itself.
+                StatusCode::METHOD_NOT_ALLOWED | StatusCode::NOT_FOUND => {}
+                status if status.is_success() => body::discard(response.into_body(), &self.tasks),
+                status => {
+                    tracing::warn!(server, status = status.as_u16(), "a server did not end its session")
+                }
+            },
+            Ok(Err(failure)) => {
+                tracing::warn!(server, %failure, "a server was not told that its session is over")
+            }
+            Err(_) => tracing::warn!(server, "a server did not end its session in time"),
+        }
+    }
+}
+
+/// Whether a response is to the request `id`. An error without an id, on a stream that belongs to one request, is
+/// about that.
+fn answers(response: &Response, id: UpstreamId) -> bool {
+    is_id(response.id(), id) || (response.id() == "null" && response.error().is_some())
+}
+
+/// Whether a server that cannot count straight may have meant `id` (case-H03).
+fn is_id(raw: &str, id: UpstreamId) -> bool {
+    let number = raw.trim_matches('"');
+    #[expect(clippy::cast_precision_loss, reason = "ids are below 2^53, or the spelling must be exact")]
+    let meant = id.0 as f64;
+    number.parse() == Ok(id.0) || (id.0 < 1 << 53 && number.parse() == Ok(meant))
+}
+
+/// The response to `id`, if the text is one but for an id like `1.0` that is no legal one.
+fn respelled(text: &Bytes, id: UpstreamId) -> Option<Response> {
+    let whole = std::str::from_utf8(text).ok()?;
+    let raw = Object::parse(whole).ok()?.get("id").filter(|raw| is_id(raw, id))?;
+    let place = envelope::Span::of(raw, text);
+    let mended = [text.get(..place.start)?, id.to_string().as_bytes(), text.get(place.end..)?].concat();
+    match Message::parse(mended.into()).ok()? {
+        Message::Response(response) => Some(response),
+        Message::Request(_) | Message::Notification(_) => None,
+    }
+}
+
+fn progress_of(notification: &Notification) -> Option<UpstreamId> {
+    let params = Object::parse(notification.params()?).ok()?;
+    params.get("progressToken")?.trim_matches('"').parse().ok().map(UpstreamId)
+}

@@ -1,0 +1,72 @@
+//! One session at a server, as the headers that say so.
+
+use std::sync::Arc;
+
+use http::header::{ACCEPT, CONTENT_TYPE, HeaderMap, HeaderValue};
+use tokio_util::sync::CancellationToken;
+
+use crate::protocol::header::{PROTOCOL_VERSION, SESSION_ID};
+use crate::protocol::revision::Revision;
+use crate::upstream::Introduction;
+
+/// A session, with the constant headers of each kind of request in it. Its id is the server's secret: it leaves
+/// this process only towards that server (case-A05).
+pub(super) struct Session {
+    /// For a message.
+    pub(super) post: HeaderMap,
+    /// For a stream.
+    pub(super) get: HeaderMap,
+    /// For the end.
+    pub(super) delete: HeaderMap,
+    /// Cancelled when the link is closed or the session replaced; what works for the session ends then.
+    pub(super) over: CancellationToken,
+    tracking: Tracking,
+}
+
+/// Whether the server gave the session an id.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Tracking {
+    /// It did: a 404 means that the session is lost (T31).
+    ById,
+    /// It did not: it keeps no session.
+    None,
+}
+
+/// A session that was begun, with what the server said then.
+pub(super) struct Live {
+    pub(super) session: Arc<Session>,
+    pub(super) introduction: Arc<Introduction>,
+}
+
+// === impl Session ===
+
+impl Session {
+    /// A session with the id the server gave it, if it did. `base` goes with every request.
+    pub(super) fn new(
+        base: &HeaderMap,
+        id: Option<HeaderValue>,
+        revision: Option<Revision>,
+        over: CancellationToken,
+    ) -> Self {
+        let mut delete = base.clone();
+        if let Some(revision) = revision {
+            // T34; servers of earlier revisions do not look at it.
+            delete.insert(PROTOCOL_VERSION, HeaderValue::from_static(revision.as_str()));
+        }
+        let tracking = if id.is_some() { Tracking::ById } else { Tracking::None };
+        if let Some(mut id) = id {
+            id.set_sensitive(true);
+            delete.insert(SESSION_ID, id);
+        }
+        let mut get = delete.clone();
+        get.insert(ACCEPT, HeaderValue::from_static("text/event-stream"));
+        let mut post = delete.clone();
+        post.insert(ACCEPT, HeaderValue::from_static("application/json, text/event-stream"));
+        post.insert(CONTENT_TYPE, HeaderValue::from_static("application/json"));
+        Self { post, get, delete, over, tracking }
+    }
+
+    pub(super) fn tracking(&self) -> Tracking {
+        self.tracking
+    }
+}

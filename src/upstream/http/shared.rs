@@ -1,0 +1,95 @@
+//! A link's session, and its renewal when the server lost it (case-D01, X45).
+
+use std::sync::{Arc, OnceLock};
+
+use arc_swap::ArcSwap;
+use tokio::sync::Mutex;
+
+use super::peer::Peer;
+use super::session::Live;
+use super::{fault, handshake, standalone};
+use crate::upstream::{Failure, Hello};
+
+/// What the calls of a link and its background tasks share.
+pub(super) struct Shared {
+    pub(super) peer: Arc<Peer>,
+    hello: Hello,
+    live: ArcSwap<Live>,
+    /// Held by the one renewal that runs.
+    renewing: Mutex<()>,
+    /// Why the session could not be begun anew; the link is of no more use then.
+    failed: OnceLock<Failure>,
+}
+
+// === impl Shared ===
+
+impl Shared {
+    /// Begins the first session.
+    pub(super) async fn open(peer: Arc<Peer>, hello: Hello) -> Result<Arc<Self>, Failure> {
+        let live = Arc::new(handshake::open(&peer, &hello).await?);
+        let shared = Arc::new(Self {
+            peer,
+            hello,
+            live: ArcSwap::from(Arc::clone(&live)),
+            renewing: Mutex::default(),
+            failed: OnceLock::new(),
+        });
+        standalone::start(&shared, live);
+        Ok(shared)
+    }
+
+    /// The session as it is.
+    pub(super) fn live(&self) -> Arc<Live> {
+        self.live.load_full()
+    }
+
+    /// The session, if it can be used.
+    pub(super) fn usable(&self) -> Result<Arc<Live>, Failure> {
+        match self.failed.get() {
+            Some(failure) => Err(failure.clone()),
+            None => Ok(self.live()),
+        }
+    }
+
+    pub(super) fn is_down(&self) -> bool {
+        self.peer.closed.is_cancelled() || self.failed.get().is_some()
+    }
+
+    /// Begins a new session in place of `lost`, once for all who ask.
+    ///
+    /// # Cancellation
+    /// The renewal goes on for the others if the one who asked goes away.
+    pub(super) async fn renew(self: &Arc<Self>, lost: &Arc<Live>) -> Result<Arc<Live>, Failure> {
+        let (shared, lost) = (Arc::clone(self), Arc::clone(lost));
+        let renewal = self.peer.tasks.spawn(async move {
+            let closed = shared.peer.closed.clone();
+            closed.run_until_cancelled(shared.renew_in_turn(&lost)).await
+        });
+        let renewed = renewal.await.ok().flatten();
+        renewed.unwrap_or_else(|| Err(fault::closed(&self.peer.server.name)))
+    }
+
+    async fn renew_in_turn(self: &Arc<Self>, lost: &Arc<Live>) -> Result<Arc<Live>, Failure> {
+        let _turn = self.renewing.lock().await;
+        let live = self.usable()?;
+        if !Arc::ptr_eq(&live, lost) {
+            return Ok(live);
+        }
+        let server = self.peer.server.name.as_str();
+        match handshake::open(&self.peer, &self.hello).await {
+            Ok(fresh) => {
+                tracing::info!(server, "a server lost its session; a new one was begun");
+                let fresh = Arc::new(fresh);
+                self.live.store(Arc::clone(&fresh));
+                lost.session.over.cancel();
+                standalone::start(self, Arc::clone(&fresh));
+                self.peer.listener.renewed();
+                Ok(fresh)
+            }
+            Err(failure) => {
+                tracing::warn!(server, %failure, "a server lost its session, and no new one could be begun");
+                Err(self.failed.get_or_init(|| failure).clone())
+            }
+        }
+    }
+}

@@ -1,0 +1,141 @@
+//! The standalone stream: what a server says outside any call comes on a GET (T25).
+
+use std::sync::Arc;
+
+use bytes::Bytes;
+use http::{HeaderValue, Method, StatusCode};
+use tokio::time::Instant;
+
+use super::body::Form;
+use super::events::{End, Events, is_message};
+use super::pace::Backoff;
+use super::resume::{Cursor, Position};
+use super::session::{Live, Session, Tracking};
+use super::shared::Shared;
+use crate::protocol::header::LAST_EVENT_ID;
+
+/// Whether the server ever opened the stream of this session.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Offered {
+    Yes,
+    NotYet,
+}
+
+/// Keeps the stream of one session open until that is over.
+struct Standalone {
+    shared: Arc<Shared>,
+    live: Arc<Live>,
+    cursor: Cursor,
+    backoff: Backoff,
+    offered: Offered,
+}
+
+/// What to do after one connection.
+enum Next {
+    Again,
+    Stop,
+}
+
+/// Starts to listen in the background.
+pub(super) fn start(shared: &Arc<Shared>, live: Arc<Live>) {
+    let over = live.session.over.clone();
+    let backoff = Backoff::new(shared.peer.pace);
+    let standalone = Standalone {
+        shared: Arc::clone(shared),
+        live,
+        cursor: Cursor::default(),
+        backoff,
+        offered: Offered::NotYet,
+    };
+    shared.peer.tasks.spawn(over.run_until_cancelled_owned(standalone.run()));
+}
+
+// === impl Standalone ===
+
+impl Standalone {
+    async fn run(mut self) {
+        while let Next::Again = self.connect().await {
+            let asked = self.cursor.retry.unwrap_or_default();
+            // A server that had something to say may be asked again when it wants; one that had not, by our pace.
+            let wait = if self.cursor.quiet == 0 && !asked.is_zero() {
+                asked
+            } else {
+                self.backoff.wait().max(asked)
+            };
+            self.cursor.reconnect();
+            tokio::time::sleep(wait).await;
+        }
+    }
+
+    async fn connect(&mut self) -> Next {
+        let peer = Arc::clone(&self.shared.peer);
+        let server = peer.server.name.as_str();
+        let mut headers = self.live.session.get.clone();
+        if let Some(id) = self.cursor.id.as_deref().and_then(|id| HeaderValue::from_str(id).ok()) {
+            headers.insert(LAST_EVENT_ID, id);
+        }
+        let response = match peer.origin.send(Method::GET, &headers, Bytes::new()).await {
+            Ok(response) => response,
+            Err(failure) => {
+                tracing::debug!(server, %failure, "the standalone stream of a server could not be opened");
+                return Next::Again;
+            }
+        };
+        let (head, body) = response.into_parts();
+        match head.status {
+            StatusCode::OK if Form::of(&head) == Form::Events => {
+                self.offered = Offered::Yes;
+                self.read(Events::new(body, peer.limit())).await;
+                Next::Again
+            }
+            // case-D03: the server offers none, and is not asked again in this session.
+            StatusCode::METHOD_NOT_ALLOWED | StatusCode::NOT_IMPLEMENTED => Next::Stop,
+            StatusCode::NOT_FOUND => {
+                // Some say 404 where they mean 405; only from a server that had a stream is it a lost session.
+                if self.offered == Offered::Yes && self.live.session.tracking() == Tracking::ById {
+                    let _ = self.shared.renew(&self.live).await;
+                }
+                Next::Stop
+            }
+            // It answered a GET with something else: it knows no streams.
+            status if status.is_success() => Next::Stop,
+            status => {
+                tracing::debug!(server, status = status.as_u16(), "a server refused its standalone stream");
+                Next::Again
+            }
+        }
+    }
+
+    /// Reads one connection to its end.
+    async fn read(&mut self, mut events: Events) {
+        let peer = Arc::clone(&self.shared.peer);
+        let server = peer.server.name.as_str();
+        let session: &Arc<Session> = &self.live.session;
+        let begun = Instant::now();
+        let end = loop {
+            match events.next().await {
+                Ok(event) => {
+                    if self.cursor.advance(&event) == Position::Known || !is_message(&event) {
+                        continue;
+                    }
+                    if let Err(malformed) = peer.hear(session, event.data, None, &peer.listener) {
+                        tracing::debug!(server, %malformed, "a server sent an event that is no message");
+                        peer.metrics.unattributed(server);
+                    }
+                }
+                Err(end) => break end,
+            }
+        };
+        if end == End::TooLarge {
+            tracing::warn!(
+                server,
+                limit = peer.limit().0,
+                "a server sent a message over its limit; it was dropped"
+            );
+        }
+        // Only a connection that held is a success; one that ends at once must not make a tight loop.
+        if begun.elapsed() >= peer.pace.first * 10 {
+            self.backoff.reset();
+        }
+    }
+}
