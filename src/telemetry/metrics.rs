@@ -12,7 +12,7 @@ use std::sync::Arc;
 use std::time::{Duration, SystemTime, UNIX_EPOCH};
 
 use arc_swap::ArcSwap;
-use prometheus::{Registry, TextEncoder};
+use prometheus::{IntCounter, Registry, TextEncoder};
 
 use children::{EndpointChildren, Named, ServerChildren, Words};
 use families::Families;
@@ -26,8 +26,25 @@ pub struct Metrics {
     families: Families,
     servers: ArcSwap<Named<ServerChildren>>,
     endpoints: ArcSwap<Named<EndpointChildren>>,
-    requests: Words<[prometheus::IntCounter; CallOutcome::ALL.len()]>,
+    requests: Words<[IntCounter; CallOutcome::ALL.len()]>,
+    auth_attempts: Words<Words<IntCounter>>,
 }
+
+/// How an attempt to come in can end: well, or by the reason of a refusal.
+const AUTH_OUTCOMES: &[&str] = &[
+    "ok",
+    "missing",
+    "malformed",
+    "invalid",
+    "expired",
+    "unknown_issuer",
+    "unknown_key",
+    "bad_signature",
+    "bad_audience",
+    "bad_claim",
+    "insufficient_scope",
+    "unavailable",
+];
 
 /// How a request of a caller ended.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -71,12 +88,16 @@ impl Metrics {
         let requests = Words::resolve(Method::KNOWN, |method| {
             CallOutcome::ALL.map(|o| families.requests_total.with_label_values(&[method, o.as_str()]))
         });
+        let auth_attempts = Words::resolve(&["jwt", "api_key", "none"], |scheme| {
+            Words::resolve(AUTH_OUTCOMES, |o| families.auth_attempts_total.with_label_values(&[scheme, o]))
+        });
         let metrics = Self {
             servers: ArcSwap::from_pointee(Named::none(&families)),
             endpoints: ArcSwap::from_pointee(Named::none(&families)),
             registry,
             families,
             requests,
+            auth_attempts,
         };
         metrics.start_at_zero();
         metrics.register(servers, endpoints);
@@ -220,7 +241,7 @@ impl Metrics {
 
     /// An attempt to come in; `scheme` is jwt, `api_key` or none, `outcome` a fixed word.
     pub fn auth_attempt(&self, scheme: &'static str, outcome: &'static str) {
-        self.families.auth_attempts_total.with_label_values(&[scheme, outcome]).inc();
+        self.auth_attempts.of(scheme).of(outcome).inc();
     }
 
     /// An issuer's keys were fetched or read again; `outcome` is ok or failed.
@@ -265,9 +286,6 @@ impl Metrics {
         for outcome in ["ok", "failed"] {
             all.config_reloads_total.with_label_values(&[outcome]);
             all.jwks_refreshes_total.with_label_values(&[outcome]);
-        }
-        for scheme in ["jwt", "api_key", "none"] {
-            all.auth_attempts_total.with_label_values(&[scheme, "ok"]);
         }
     }
 }
