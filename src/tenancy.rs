@@ -2,4 +2,4 @@
 
 pub mod principal;
 
-pub use principal::Principal;
+pub use principal::{Binding, Issuer, Principal};
