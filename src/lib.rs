@@ -6,6 +6,7 @@
 
 pub mod auth;
 pub mod catalog;
+pub mod http;
 pub mod protocol;
 pub mod relay;
 pub mod session;

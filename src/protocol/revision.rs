@@ -2,6 +2,8 @@
 
 use std::fmt;
 
+use super::object::Object;
+
 /// A dated revision of the protocol that this gateway speaks.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub enum Revision {
@@ -24,10 +26,26 @@ pub enum Era {
     Modern,
 }
 
+/// The member of `params._meta` by which a request claims the modern era (E7, M1).
+const CLAIM: &str = "io.modelcontextprotocol/protocolVersion";
+
 /// A version text that names no revision served here.
 #[derive(Debug, thiserror::Error, PartialEq, Eq)]
 #[error("protocol version is not served here; served are {}", Revision::served())]
 pub struct UnknownRevision;
+
+// === impl Era ===
+
+impl Era {
+    /// The era that a request's raw params claim: the body decides, not a header (D14).
+    pub fn claimed_by(params: Option<&str>) -> Self {
+        let Some(params) = params.filter(|p| memchr::memmem::find(p.as_bytes(), CLAIM.as_bytes()).is_some()) else {
+            return Self::Legacy;
+        };
+        let claims = Object::parse(params).ok().and_then(|p| Object::parse(p.get("_meta")?).ok()?.get(CLAIM));
+        if claims.is_some() { Self::Modern } else { Self::Legacy }
+    }
+}
 
 // === impl Revision ===
 

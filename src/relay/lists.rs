@@ -4,16 +4,16 @@ use std::sync::Arc;
 
 use bytes::Bytes;
 
+use super::deaf::Deaf;
 use super::shared::SHARED_CLASS;
 use super::{Relay, Session};
 use crate::catalog::fetch::fetch;
 use crate::catalog::shelf::Freshness;
 use crate::catalog::{CallerClass, Endpoint, Kind, List, View};
-use crate::protocol::envelope::{Notification, Request};
 use crate::settings::ServerSettings;
 use crate::settings::servers::Isolation;
 use crate::store::lock;
-use crate::upstream::{Failure, Listener, Reply};
+use crate::upstream::Failure;
 
 /// How eager a look at a server's list is.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -22,16 +22,6 @@ pub(super) enum Look {
     Known,
     /// Read again, within `timeouts.list`: a name that nobody knows was asked for.
     Again,
-}
-
-/// Hears what a server says while it is asked for a list: nothing of it is for a caller.
-struct Deaf;
-
-impl Listener for Deaf {
-    fn notification(&self, _message: Notification) {}
-    fn request(&self, _message: Request, reply: Reply) {
-        reply.refuse(-32601, "no caller waits for this list");
-    }
 }
 
 // === impl Relay ===
@@ -45,26 +35,19 @@ impl Relay {
         kind: Kind,
         look: Look,
     ) -> Arc<View> {
-        let mut lists = Vec::with_capacity(endpoint.servers.len());
-        let mut missing = Vec::new();
-        for server in &endpoint.servers {
-            match self.known_list(session, server, kind) {
-                Some(list) if look == Look::Known => lists.push((server.clone(), list)),
-                known => missing.push((lists.len() + missing.len(), server.clone(), known)),
-            }
-        }
-        if !missing.is_empty() {
-            let reads = missing.into_iter().map(|(at, server, known)| async move {
-                let read = self.read_within_bounds(session, &server, kind).await;
-                (at, server, read.or(known))
-            });
-            // In order of place, so that each insertion finds its own.
-            for (at, server, list) in futures_util::future::join_all(reads).await {
-                if let Some(list) = list {
-                    lists.insert(at.min(lists.len()), (server, list));
+        let known = endpoint.servers.iter().map(|server| self.known_list(session, server, kind));
+        let mut lists: Vec<Option<Arc<List>>> = known.collect();
+        let missing = endpoint.servers.iter().zip(&mut lists).filter(|(_, l)| look == Look::Again || l.is_none());
+        let reads: Vec<_> = missing
+            .map(|(server, list)| async move {
+                if let Some(read) = self.read_within_bounds(session, server, kind).await {
+                    *list = Some(read);
                 }
-            }
-        }
+            })
+            .collect();
+        futures_util::future::join_all(reads).await;
+        let servers = endpoint.servers.iter().cloned();
+        let lists = servers.zip(lists).filter_map(|(server, list)| Some((server, list?))).collect();
         endpoint.view(class_of(session), kind, lists)
     }
 

@@ -5,28 +5,20 @@ use std::time::Duration;
 
 use bytes::Bytes;
 
+use super::deaf::Deaf;
 use super::{Relay, Session};
-use crate::protocol::envelope::{Notification, Request};
+use crate::protocol::envelope::Request;
 use crate::protocol::error::{Code, RpcError};
 use crate::protocol::object::{Object, quoted};
 use crate::settings::ServerSettings;
 use crate::store::lock;
 use crate::store::sessions::Change;
-use crate::upstream::{Link, Listener, Reply};
+use crate::upstream::Link;
 
 /// The levels, least severe first (P1).
 const LEVELS: [&str; 8] = ["debug", "info", "notice", "warning", "error", "critical", "alert", "emergency"];
 /// How long the caller waits for its servers to take the level; slower ones get it none the less.
 const PATIENCE: Duration = Duration::from_secs(2);
-
-struct Deaf;
-
-impl Listener for Deaf {
-    fn notification(&self, _message: Notification) {}
-    fn request(&self, _message: Request, reply: Reply) {
-        reply.refuse(-32601, "nobody to ask");
-    }
-}
 
 // === impl Relay ===
 

@@ -10,7 +10,6 @@ use super::{Relay, Session};
 use crate::catalog::{Endpoint, Naming};
 use crate::protocol::envelope::{Notification, Response};
 use crate::protocol::method::Method;
-use crate::settings::ServerSettings;
 use crate::store::sessions::Change;
 use crate::upstream::Link;
 
@@ -33,18 +32,20 @@ impl Relay {
                 if let Some((server, message)) = session.attached.asks.progress(&message)
                     && let Some(link) = session.attached.links.live(&server)
                 {
-                    self.pass_on(&link, message);
+                    pass_on(&link, message).await;
                 }
             }
             Method::RootsListChanged => {
                 for (_, link) in session.attached.links.all_live() {
-                    self.pass_on(&link, message.bytes().clone());
+                    pass_on(&link, message.bytes().clone()).await;
                 }
             }
             // What no revision here knows may mean something to a single server that is already connected.
             _ => {
-                if let (Naming::Bare, [only]) = (endpoint.naming, endpoint.servers.as_slice()) {
-                    self.pass_to(session, only, &message);
+                if let (Naming::Bare, [only]) = (endpoint.naming, endpoint.servers.as_slice())
+                    && let Some(link) = session.attached.links.live(only)
+                {
+                    pass_on(&link, message.bytes().clone()).await;
                 }
             }
         }
@@ -56,19 +57,11 @@ impl Relay {
             tracing::debug!(session.id = session.id.short_hash(), "an answer came that no server waits for");
         }
     }
+}
 
-    fn pass_to(&self, session: &Session, server: &ServerSettings, message: &Notification) {
-        if let Some(link) = session.attached.links.live(server) {
-            self.pass_on(&link, message.bytes().clone());
-        }
-    }
-
-    fn pass_on(&self, link: &Arc<Link>, message: Bytes) {
-        let link = link.clone();
-        self.tasks.spawn(async move {
-            if !matches!(tokio::time::timeout(PATIENCE, link.notify(message)).await, Ok(Ok(()))) {
-                tracing::debug!("a notification could not be passed on");
-            }
-        });
+/// Passes a notification on, in the order the caller sent them.
+async fn pass_on(link: &Link, message: Bytes) {
+    if !matches!(tokio::time::timeout(PATIENCE, link.notify(message)).await, Ok(Ok(()))) {
+        tracing::debug!("a notification could not be passed on");
     }
 }

@@ -9,10 +9,13 @@ use super::outlet::Outlet;
 use super::route::{Route, progress_token};
 use super::{Relay, Session};
 use crate::catalog::{Endpoint, Kind, Naming, Target};
+use crate::protocol::edit::one_line;
 use crate::protocol::envelope::Request;
 use crate::protocol::error::{Code, RpcError};
 use crate::protocol::method::Method;
 use crate::protocol::object::Object;
+use crate::session::Reader;
+use crate::session::log::EventKind;
 
 /// More requests of one session run than `limits.inFlightPerSession` allows: 429.
 #[derive(Debug, thiserror::Error)]
@@ -68,6 +71,14 @@ impl Relay {
             Batching::Array => array,
         };
         Ok(answer(work, outlet, form, self.grace, &self.tasks, join).await)
+    }
+
+    /// A stream that holds one response and ends, for a caller that takes no JSON.
+    pub fn single(&self, session: &Session, response: Bytes) -> Reader {
+        let reader = session.streams.begin_post();
+        session.streams.push(reader.stream(), EventKind::Response, one_line(response));
+        session.streams.complete(reader.stream());
+        reader
     }
 
     /// Serves one request; gives its response, or none if it was cancelled.

@@ -1,0 +1,35 @@
+//! GET: the standalone stream of a session, and resumption of any of its streams.
+
+use std::sync::Arc;
+
+use axum::body::Body;
+use axum::response::Response;
+use http::StatusCode;
+
+use super::accept::{Accepts, Grade};
+use super::mcp::Admitted;
+use super::post::session;
+use super::reply::{Refused, empty, sse};
+use super::sse_body::SseBody;
+use super::{Edge, headers};
+use crate::session::streams::ResumeError;
+
+pub(super) async fn get(edge: &Arc<Edge>, admitted: Admitted) -> Result<Response, Refused> {
+    if Accepts::of(&admitted.parts.headers).sse == Grade::Refused {
+        let message = "A GET is answered with text/event-stream; the Accept header does not allow it.";
+        return Err(Refused::caller(StatusCode::NOT_ACCEPTABLE, "not_acceptable", message));
+    }
+    let session = session(edge, &admitted).await?;
+    headers::check_version(&admitted.parts.headers)?;
+    let reader = match headers::last_event_id(&admitted.parts.headers)? {
+        None => edge.relay.open_get(&session),
+        Some(last) => match edge.relay.resume(&session, last) {
+            Ok(reader) => reader,
+            Err(ResumeError::Over) => return Ok(empty(StatusCode::NO_CONTENT)),
+            Err(unknown @ ResumeError::Unknown) => {
+                return Err(Refused::caller(StatusCode::BAD_REQUEST, "unknown_event", unknown.to_string()));
+            }
+        },
+    };
+    Ok(sse(Body::new(SseBody::new(edge, &admitted.caller, reader))))
+}

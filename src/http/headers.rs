@@ -1,0 +1,73 @@
+//! Reading the MCP headers of a request, each at most once.
+
+use http::{HeaderMap, HeaderName, HeaderValue, StatusCode};
+
+use super::reply::Refused;
+use crate::protocol::header::{LAST_EVENT_ID, PROTOCOL_VERSION, SESSION_ID};
+use crate::protocol::revision::Revision;
+use crate::session::SessionId;
+use crate::session::event::EventId;
+
+/// The session id, if one was sent.
+///
+/// # Errors
+/// 400 if it is sent twice or can be no id (case-E11).
+pub(super) fn session_id(headers: &HeaderMap) -> Result<Option<SessionId>, Refused> {
+    let Some(value) = once(headers, &SESSION_ID)? else { return Ok(None) };
+    let id = SessionId::parse(value);
+    id.map(Some).map_err(|e| Refused::caller(StatusCode::BAD_REQUEST, "malformed_session_id", e.to_string()))
+}
+
+/// Refuses a version header that names no revision served here (case-E03); another than the negotiated one is
+/// accepted, and the session's is used (T35).
+///
+/// # Errors
+/// 400
+pub(super) fn check_version(headers: &HeaderMap) -> Result<(), Refused> {
+    let Some(value) = once(headers, &PROTOCOL_VERSION)? else { return Ok(()) };
+    match Revision::parse(value.to_str().unwrap_or_default().trim()) {
+        Ok(_) => Ok(()),
+        Err(unknown) => {
+            let message = format!("MCP-Protocol-Version: {unknown}");
+            Err(Refused::caller(StatusCode::BAD_REQUEST, "unsupported_version", message))
+        }
+    }
+}
+
+/// The cursor of a resumed stream, if one was sent.
+///
+/// # Errors
+/// 400 if it is none of ours; never 404, which would end the session for the caller (D13).
+pub(super) fn last_event_id(headers: &HeaderMap) -> Result<Option<EventId>, Refused> {
+    let Some(value) = once(headers, &LAST_EVENT_ID)? else { return Ok(None) };
+    // An empty id takes the cursor back, says the SSE standard: as if none were sent.
+    if value.is_empty() {
+        return Ok(None);
+    }
+    let id = EventId::parse(value.to_str().unwrap_or_default());
+    id.map(Some).map_err(|e| Refused::caller(StatusCode::BAD_REQUEST, "unknown_event", e.to_string()))
+}
+
+/// Refuses headers that are too large together.
+///
+/// # Errors
+/// 431
+pub(super) fn check_size(headers: &HeaderMap, limit: usize) -> Result<(), Refused> {
+    // Name, value, and the four bytes between and behind them.
+    let size: usize = headers.iter().map(|(name, value)| name.as_str().len() + value.len() + 4).sum();
+    if size <= limit {
+        return Ok(());
+    }
+    let message = format!("The request's headers are larger than {limit} bytes together (limits.headers).");
+    Err(Refused::caller(StatusCode::REQUEST_HEADER_FIELDS_TOO_LARGE, "headers_too_large", message))
+}
+
+fn once<'h>(headers: &'h HeaderMap, name: &HeaderName) -> Result<Option<&'h HeaderValue>, Refused> {
+    let mut values = headers.get_all(name).iter();
+    let first = values.next();
+    if values.next().is_some() {
+        let message = format!("Header {name} is sent more than once.");
+        return Err(Refused::caller(StatusCode::BAD_REQUEST, "duplicate_header", message));
+    }
+    Ok(first)
+}

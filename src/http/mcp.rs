@@ -1,0 +1,145 @@
+//! The dispatch ladder: one order of checks for every request (design section 5, protocol.md E1 to E16).
+//!
+//! origin 403 -> authentication 401 -> size 413/431 -> method 405 -> content type 415, accept 406 -> JSON 400 ->
+//! era -> session 400/404 -> relay. The steps up to the method are here; `post`, `get` and `delete` go on.
+
+use std::sync::Arc;
+
+use axum::body::Body;
+use axum::extract::{Request, State};
+use axum::response::Response;
+use http::header::CONTENT_LENGTH;
+use http::request::Parts;
+use http::{HeaderMap, Method, StatusCode};
+
+use super::reply::{Extra, Refused, empty};
+use super::request_id::RequestId;
+use super::{Edge, cors, delete, get, headers, origin, post, request_body};
+use crate::auth::challenge::www_authenticate;
+use crate::auth::metadata::metadata_url;
+use crate::auth::{Reach, Refusal, RefusalKind};
+use crate::catalog::Endpoint;
+use crate::protocol::header::REQUEST_ID;
+use crate::relay::Caller;
+use crate::session::sessions::PrincipalCap;
+use crate::tenancy::principal::Issuer;
+
+/// `/mcp`: all servers.
+pub(super) async fn all_servers(State(edge): State<Arc<Edge>>, request: Request) -> Response {
+    enter(&edge, "/mcp", request).await
+}
+
+/// `/servers/{server}/mcp` and `/{endpoint}/mcp`.
+pub(super) async fn one_endpoint(State(edge): State<Arc<Edge>>, request: Request) -> Response {
+    let path = request.uri().path();
+    let path = path.strip_suffix('/').unwrap_or(path).to_owned();
+    enter(&edge, &path, request).await
+}
+
+/// No endpoint has this path.
+pub(super) async fn nothing_here(State(edge): State<Arc<Edge>>, request: Request) -> Response {
+    let request_id = RequestId::new();
+    let message = "There is no MCP endpoint at this path; try /mcp or /servers/{server}/mcp.";
+    let refused = Refused::caller(StatusCode::NOT_FOUND, "unknown_path", message);
+    leave(&edge, request.headers(), refused.into_response(&request_id), &request_id)
+}
+
+/// A request with everything the steps below the method need.
+pub(super) struct Admitted {
+    pub(super) parts: Parts,
+    pub(super) caller: Caller,
+    pub(super) endpoint: Arc<Endpoint>,
+}
+
+async fn enter(edge: &Arc<Edge>, path: &str, request: Request) -> Response {
+    let request_id = RequestId::new();
+    let (parts, body) = request.into_parts();
+    let origin_headers = parts.headers.contains_key(http::header::ORIGIN).then(|| parts.headers.clone());
+    let method = label(&parts.method);
+    let answer = climb(edge, path, parts, body).await;
+    let response = answer.unwrap_or_else(|refused| refused.into_response(&request_id));
+    edge.metrics.http_request(method, path, response.status().as_u16());
+    match origin_headers {
+        Some(headers) => leave(edge, &headers, response, &request_id),
+        None => leave(edge, &HeaderMap::new(), response, &request_id),
+    }
+}
+
+/// What every answer has.
+pub(super) fn leave(edge: &Edge, request: &HeaderMap, mut response: Response, request_id: &RequestId) -> Response {
+    response.headers_mut().insert(REQUEST_ID, request_id.header());
+    if edge.origins.judge(request) == origin::Verdict::Allowed {
+        cors::expose(request, response.headers_mut());
+    }
+    response
+}
+
+async fn climb(edge: &Arc<Edge>, path: &str, parts: Parts, body: Body) -> Result<Response, Refused> {
+    if edge.origins.judge(&parts.headers) == origin::Verdict::Refused {
+        let message = "Pages of this origin may not call here; the operator can list it under `origins`.";
+        return Err(Refused::caller(StatusCode::FORBIDDEN, "origin_refused", message));
+    }
+    if cors::is_preflight(&parts.method, &parts.headers) {
+        let mut response = empty(StatusCode::NO_CONTENT);
+        cors::permit(&parts.headers, response.headers_mut());
+        return Ok(response);
+    }
+    let caller = authenticate(edge, path, &parts.headers).await?;
+    headers::check_size(&parts.headers, edge.limits.headers)?;
+    if declared_length(&parts.headers) > Some(edge.limits.body as u64) {
+        return Err(request_body::too_large(edge.limits.body));
+    }
+    let endpoint = edge.relay.endpoint(path).ok_or_else(|| {
+        let message = format!("There is no MCP endpoint at {path}.");
+        Refused::caller(StatusCode::NOT_FOUND, "unknown_endpoint", message)
+    })?;
+    let admitted = Admitted { parts, caller, endpoint };
+    match admitted.parts.method {
+        Method::POST => post::post(edge, admitted, body).await,
+        Method::GET => get::get(edge, admitted).await,
+        Method::DELETE => delete::delete(edge, admitted).await,
+        _ => {
+            let message = "An MCP endpoint takes POST, GET and DELETE.";
+            let refused = Refused::caller(StatusCode::METHOD_NOT_ALLOWED, "method_not_allowed", message);
+            Err(refused.with(Extra::Allow))
+        }
+    }
+}
+
+async fn authenticate(edge: &Edge, path: &str, headers: &HeaderMap) -> Result<Caller, Refused> {
+    let principal = match edge.authenticator.authenticate(headers).await {
+        Ok(principal) => principal,
+        Err(refusal) => return Err(refused(edge, path, &refusal)),
+    };
+    let exempt = principal.issuer == Issuer::Anonymous && edge.reach == Reach::Loopback;
+    let cap = if exempt { PrincipalCap::Exempt } else { PrincipalCap::Held };
+    Ok(Caller { binding: principal.binding().0, principal, cap })
+}
+
+fn refused(edge: &Edge, path: &str, refusal: &Refusal) -> Refused {
+    let status = match refusal.kind {
+        RefusalKind::Malformed => StatusCode::BAD_REQUEST,
+        RefusalKind::InsufficientScope => StatusCode::FORBIDDEN,
+        RefusalKind::Unavailable => return Refused::unavailable(refusal.reason, refusal.message),
+        RefusalKind::Missing | RefusalKind::Invalid | RefusalKind::Expired | RefusalKind::WrongAudience => {
+            StatusCode::UNAUTHORIZED
+        }
+    };
+    let has_document = edge.authenticator.issuers().next().is_some();
+    let metadata = has_document.then(|| metadata_url(&edge.public_url, path));
+    let challenge = www_authenticate(refusal, metadata.as_deref(), None);
+    Refused::caller(status, refusal.reason, refusal.message).with(Extra::Challenge(challenge))
+}
+
+fn declared_length(headers: &HeaderMap) -> Option<u64> {
+    headers.get(CONTENT_LENGTH)?.to_str().ok()?.parse().ok()
+}
+
+fn label(method: &Method) -> &'static str {
+    match *method {
+        Method::GET => "GET",
+        Method::POST => "POST",
+        Method::DELETE => "DELETE",
+        _ => "_other",
+    }
+}
