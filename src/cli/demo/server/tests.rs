@@ -94,7 +94,7 @@ fn errors_have_the_protocols_codes() {
     assert_eq!(client.next()["error"]["code"], -32600);
     client
         .server
-        .hear(r#"{"jsonrpc":"2.0","id":12345678901234567890123,"method":"ping","params":[]}"#.into());
+        .hear(&r#"{"jsonrpc":"2.0","id":12345678901234567890123,"method":"ping","params":[]}"#.into());
     assert_eq!(client.next()["error"]["code"], -32602);
 }
 
