@@ -6,6 +6,8 @@
 
 pub mod auth;
 pub mod catalog;
+pub mod cli;
+pub mod gateway;
 pub mod http;
 pub mod protocol;
 pub mod relay;

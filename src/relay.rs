@@ -29,6 +29,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use arc_swap::ArcSwap;
+use tokio_util::sync::CancellationToken;
 use tokio_util::task::TaskTracker;
 
 use crate::catalog::{Catalog, Endpoint};
@@ -145,11 +146,13 @@ impl Relay {
         self.sessions.len()
     }
 
-    /// Ends expired sessions for ever; run it on a task.
-    pub async fn sweep(self: Arc<Self>) {
+    /// Ends expired sessions until `stop`; run it on a task.
+    pub async fn sweep_until(self: Arc<Self>, stop: CancellationToken) {
         loop {
-            tokio::time::sleep(self.sessions.sweep_interval()).await;
-            self.sessions.sweep().await;
+            tokio::select! {
+                () = tokio::time::sleep(self.sessions.sweep_interval()) => self.sessions.sweep().await,
+                () = stop.cancelled() => return,
+            }
         }
     }
 

@@ -3,6 +3,8 @@
 use std::sync::Arc;
 use std::time::Duration;
 
+use tokio_util::sync::CancellationToken;
+
 use super::{Relay, Session};
 use crate::catalog::Kind;
 use crate::session::notices::Notice;
@@ -13,10 +15,14 @@ const DEBOUNCE: Duration = Duration::from_millis(50);
 // === impl Relay ===
 
 impl Relay {
-    /// Watches the catalog for ever; run it on a task.
-    pub async fn announce(self: Arc<Self>) {
+    /// Watches the catalog until `stop`; run it on a task.
+    pub async fn announce_until(self: Arc<Self>, stop: CancellationToken) {
         let mut changes = self.catalog.changes();
-        while changes.changed().await.is_ok() {
+        loop {
+            tokio::select! {
+                changed = changes.changed() => if changed.is_err() { return },
+                () = stop.cancelled() => return,
+            }
             tokio::time::sleep(DEBOUNCE).await;
             changes.mark_unchanged();
             for session in self.sessions.all() {

@@ -41,8 +41,8 @@ enum Watch {
     Reaping,
 }
 
-/// How often and at which intervals (doubling) it is asked whether a killed group is gone: two seconds in all.
-const GONE_TRIES: u32 = 11;
+/// How often and at which intervals (doubling) it is asked whether a killed group is gone: half a second in all.
+const GONE_TRIES: u32 = 9;
 const GONE_FIRST: Duration = Duration::from_millis(1);
 
 // === impl Process ===
@@ -120,7 +120,8 @@ impl Process {
         self.child.wait().await
     }
 
-    /// Waits, within limits, until no process of the reaped child's group is left; `false` if one is.
+    /// Waits, within limits, until no process of the reaped child's group is left; `false` if one is: one that the
+    /// kernel cannot end yet, or a dead one that its new parent does not reap.
     pub(super) async fn group_gone(&self) -> bool {
         let mut pause = GONE_FIRST;
         for _ in 0..GONE_TRIES {

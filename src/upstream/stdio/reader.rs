@@ -27,6 +27,10 @@ pub(super) enum OutputEnd {
     TooLong,
 }
 
+/// Skipped lines that are logged in ten seconds.
+const LOGGED: u32 = 10;
+/// What some runtimes write before their first line.
+const BYTE_ORDER_MARK: &[u8] = b"\xef\xbb\xbf";
 /// Messages in one batch of a 2025-03-26 server; a larger one is skipped.
 const BATCH: usize = 256;
 
@@ -45,7 +49,7 @@ pub(super) async fn run(
     tail: Arc<Tail>,
 ) -> OutputEnd {
     let mut lines = Lines::new(stdout, wire.settings.max_message);
-    let mut reader = Reader { wire, listener, tail, throttle: Throttle::new() };
+    let mut reader = Reader { wire, listener, tail, throttle: Throttle::new(LOGGED) };
     loop {
         match lines.next().await {
             Ok(Next::Line(line)) => reader.line(&line),
@@ -63,6 +67,7 @@ impl Reader {
             None => {}
             Some(b'{') => self.message(line),
             Some(b'[') if self.wire.revision.get().is_some_and(|r| r.allows_batches()) => self.batch(line),
+            Some(_) if line.starts_with(BYTE_ORDER_MARK) => self.line(&line.slice(BYTE_ORDER_MARK.len()..)),
             Some(_) => self.skip(line),
         }
     }

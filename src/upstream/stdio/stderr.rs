@@ -29,6 +29,8 @@ struct Kept {
 const LINES: usize = 50;
 /// Bytes of a line that are kept; the rest of it is dropped.
 const LINE: usize = 1024;
+/// Lines logged in ten seconds, so that a whole stack trace is.
+const LOGGED: u32 = 1000;
 /// A shorter value is no secret that could be told from ordinary text.
 const SECRET: usize = 8;
 
@@ -83,7 +85,7 @@ impl Tail {
 
 /// Reads to the end, so that the child never waits for us to read.
 pub(super) async fn run(mut stderr: ChildStderr, wire: Arc<Wire>, tail: Arc<Tail>) {
-    let mut throttle = Throttle::new();
+    let mut throttle = Throttle::new(LOGGED);
     let mut read = vec![0; 4096];
     let mut line = Vec::new();
     let mut end_line = |line: &mut Vec<u8>| {

@@ -51,7 +51,7 @@ enum Cause {
     Asked,
 }
 
-/// How long the exit may lag behind the end of the output, as the two come by different ways.
+/// How long the exit may lag behind the end of a pipe, as the two come by different ways.
 const EXIT_LAG: Duration = Duration::from_millis(100);
 /// How long what a child wrote last is waited for once its group is killed. Only a descendant that left the group
 /// can hold the pipes open so long.
@@ -64,6 +64,8 @@ impl Supervisor {
         let cause = match self.first_event().await {
             Event::Exited => Cause::Exited,
             Event::Output(end) => self.output_ended(end).await,
+            // A pipe breaks when its reader dies, too.
+            Event::Input if timeout(EXIT_LAG, self.process.exited()).await.is_ok() => Cause::Exited,
             Event::Input => {
                 // What it has read it may still answer before it ends.
                 self.stop(Patience::default()).await;

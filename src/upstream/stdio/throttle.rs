@@ -4,22 +4,23 @@ use std::time::Duration;
 
 use tokio::time::Instant;
 
-/// Lets a few through per interval and counts the rest.
+/// Lets some through per interval and counts the rest.
 #[derive(Debug)]
 pub(super) struct Throttle {
+    limit: u32,
     since: Instant,
     used: u32,
     hidden: u64,
 }
 
 const INTERVAL: Duration = Duration::from_secs(10);
-const PER_INTERVAL: u32 = 10;
 
 // === impl Throttle ===
 
 impl Throttle {
-    pub(super) fn new() -> Self {
-        Self { since: Instant::now(), used: 0, hidden: 0 }
+    /// Lets `limit` through in ten seconds.
+    pub(super) fn new(limit: u32) -> Self {
+        Self { limit, since: Instant::now(), used: 0, hidden: 0 }
     }
 
     /// `Some` if this one may be logged, with how many were not since the last.
@@ -28,7 +29,7 @@ impl Throttle {
             self.since = Instant::now();
             self.used = 0;
         }
-        if self.used >= PER_INTERVAL {
+        if self.used >= self.limit {
             self.hidden += 1;
             return None;
         }
@@ -43,7 +44,7 @@ mod tests {
 
     #[tokio::test(start_paused = true)]
     async fn a_flood_is_counted_and_told_later() {
-        let mut throttle = Throttle::new();
+        let mut throttle = Throttle::new(10);
         assert_eq!((0..15).filter_map(|_| throttle.pass()).count(), 10);
         tokio::time::advance(INTERVAL).await;
         assert_eq!(throttle.pass(), Some(5));

@@ -1,7 +1,7 @@
 //! What callers and the tasks of one link share: ids, the queue to stdin, and the calls that wait.
 
-use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::{Arc, OnceLock};
 
 use bytes::Bytes;
 use tokio::sync::mpsc;
@@ -24,9 +24,11 @@ pub(super) struct Wire {
     /// What is counted.
     pub(super) metrics: Arc<Metrics>,
     /// The revision, once the handshake is done.
-    pub(super) revision: std::sync::OnceLock<Revision>,
+    pub(super) revision: OnceLock<Revision>,
     outbox: mpsc::Sender<Bytes>,
     next: AtomicU64,
+    /// Answers to the server that found the queue full.
+    dropped: AtomicU64,
 }
 
 // === impl Wire ===
@@ -40,14 +42,8 @@ impl Wire {
     ) -> Self {
         // Ids begin at 1, since some servers take 0 for none.
         let next = AtomicU64::new((u64::from(epoch) << 32) + 1);
-        Self {
-            settings,
-            pending: Pending::default(),
-            metrics,
-            revision: std::sync::OnceLock::new(),
-            outbox,
-            next,
-        }
+        let (pending, revision, dropped) = (Pending::default(), OnceLock::new(), AtomicU64::new(0));
+        Self { settings, pending, metrics, revision, outbox, next, dropped }
     }
 
     /// The server's configured name.
@@ -83,11 +79,16 @@ impl Wire {
 
     /// Sends the answer to a question of the server, without waiting: the reader must go on reading.
     pub(super) fn answer(&self, message: Bytes) {
-        if self.outbox.try_send(one_line(message)).is_err() {
-            tracing::warn!(
-                server = self.server(),
-                "an answer to the server was dropped: it does not read its stdin, or has ended"
-            );
+        if self.outbox.try_send(one_line(message)).is_err() && self.pending.down().is_none() {
+            let dropped = self.dropped.fetch_add(1, Ordering::Relaxed) + 1;
+            // Ever more rarely, the more there are.
+            if dropped.is_power_of_two() {
+                tracing::warn!(
+                    server = self.server(),
+                    dropped,
+                    "the server does not read: answers to it were dropped"
+                );
+            }
         }
     }
 

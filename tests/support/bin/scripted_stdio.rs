@@ -4,6 +4,17 @@
 //! is answered by a thread of its own. Two more modes serve the tests of the guard: `guard` is the guard process,
 //! and `gateway ARGS...` opens a link to this program with those arguments and waits to be killed.
 
+#![expect(
+    clippy::disallowed_methods,
+    clippy::indexing_slicing,
+    clippy::needless_pass_by_value,
+    clippy::print_stderr,
+    clippy::print_stdout,
+    clippy::unwrap_used,
+    clippy::zombie_processes,
+    reason = "a small program for tests, on threads of its own"
+)]
+
 #[path = "scripted_stdio/gateway.rs"]
 mod gateway;
 #[path = "scripted_stdio/options.rs"]
@@ -65,10 +76,12 @@ fn serve(options: Options) -> ExitCode {
         };
         server.take(message);
     }
-    while ignore_eof {
+    if !ignore_eof {
+        return ExitCode::SUCCESS;
+    }
+    loop {
         thread::park();
     }
-    ExitCode::SUCCESS
 }
 
 // === impl Server ===

@@ -105,10 +105,7 @@ impl Child {
 
     /// The failure with which it does not open.
     pub(crate) async fn fail(self) -> Failure {
-        match self.try_open().await {
-            Ok(_) => panic!("the link opened"),
-            Err(failure) => failure,
-        }
+        self.try_open().await.map(|_| ()).expect_err("no link")
     }
 
     pub(crate) async fn try_open(self) -> Result<Opened, Failure> {
@@ -160,7 +157,7 @@ impl Opened {
     pub(crate) async fn value(&self, tool: &str, arguments: Value) -> Value {
         let response = self.call(tool, arguments).await.expect("an answer");
         let result: Value = serde_json::from_str(response.result().expect("a result")).expect("JSON");
-        result["structuredContent"]["value"].clone()
+        result.pointer("/structuredContent/value").expect("a value").clone()
     }
 
     /// Calls a tool that does not.
