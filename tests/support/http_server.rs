@@ -38,11 +38,12 @@ use tokio_util::sync::{CancellationToken, DropGuard};
 use tokio_util::task::TaskTracker;
 
 pub(crate) use answer::{
-    Answer, Feed, Gate, Step, break_off, event, hold, hold_until, message, pause, primed, raw, reset, result, retry,
+    Answer, Feed, Gate, Step, break_off, event, hold, hold_until, message, pause, primed, raw, reset, result,
+    retry,
 };
 use answer::{Body, respond};
-pub(crate) use seen::{Seen, http, rpc};
 use seen::Log;
+pub(crate) use seen::{Seen, http, rpc};
 use wire::Wire;
 
 /// A scripted server; it ends when dropped.
@@ -153,7 +154,11 @@ impl HttpServer {
 
     /// Waits until the client closed the stream that answers a request that matches.
     pub(crate) async fn await_hang_up(&self, matches: impl Fn(&Seen) -> bool) -> Seen {
-        self.state.log.wait(1, "streams closed by the client", |seen| seen.hung_up && matches(seen)).await.remove(0)
+        self.state
+            .log
+            .wait(1, "streams closed by the client", |seen| seen.hung_up && matches(seen))
+            .await
+            .remove(0)
     }
 
     /// The ids of the sessions it knows.
@@ -174,7 +179,8 @@ async fn accept(listener: TcpListener, state: Arc<State>) {
         let (served, end) = (Arc::clone(&state), state.end.clone());
         state.tasks.spawn(end.run_until_cancelled_owned(async move {
             let service = service_fn(move |request| serve(Arc::clone(&served), Arc::clone(&wire), request));
-            let _ = hyper::server::conn::http1::Builder::new().serve_connection(TokioIo::new(io), service).await;
+            let _ =
+                hyper::server::conn::http1::Builder::new().serve_connection(TokioIo::new(io), service).await;
         }));
     }
 }

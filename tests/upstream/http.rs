@@ -76,7 +76,8 @@ async fn says_what_the_server_said_of_itself() {
 #[tokio::test]
 async fn begins_a_session_over_an_event_stream() {
     let server = HttpServer::start().await;
-    let hello = r#"{"protocolVersion":"2025-11-25","capabilities":{},"serverInfo":{"name":"n","version":"1"}}"#;
+    let hello =
+        r#"{"protocolVersion":"2025-11-25","capabilities":{},"serverInfo":{"name":"n","version":"1"}}"#;
     server.on(rpc("initialize"), Answer::events([result(hello)]));
     let rig = Rig::open(server.url()).await;
     rig.call("tools/list").await.unwrap();
@@ -101,7 +102,8 @@ async fn never_uses_an_id_twice() {
     let rig = Rig::open(server.url()).await;
     rig.call("ping").await.unwrap();
     rig.call("ping").await.unwrap();
-    let mut ids: Vec<u64> = server.requests().iter().filter_map(|seen| seen.id.as_ref()?.parse().ok()).collect();
+    let mut ids: Vec<u64> =
+        server.requests().iter().filter_map(|seen| seen.id.as_ref()?.parse().ok()).collect();
     assert_eq!(ids.len(), 3);
     assert!(ids.iter().all(|id| id >> 32 == 3), "{ids:?}");
     ids.dedup();
@@ -174,7 +176,10 @@ async fn hears_each_event_as_it_comes() {
     let server = HttpServer::start().await;
     let gate = Gate::new();
     let note = r#"{"jsonrpc":"2.0","method":"notifications/message","params":{"data":"first"}}"#;
-    server.on(rpc("tools/call"), Answer::events([message(note), hold_until(&gate), result(r#"{"done":true}"#)]));
+    server.on(
+        rpc("tools/call"),
+        Answer::events([message(note), hold_until(&gate), result(r#"{"done":true}"#)]),
+    );
     let rig = Rig::open(server.url()).await;
     let ear = Ear::default().into();
     let call = rig.calling("tools/call", &ear);
@@ -192,7 +197,8 @@ async fn puts_an_event_together_from_many_writes() {
     let expected = tools.clone();
     server.on_each(rpc("tools/list"), move |seen| {
         let id = seen.id.clone().unwrap();
-        let event = format!("event: message\r\ndata: {{\"jsonrpc\":\"2.0\",\"id\":{id},\"result\":{tools}}}\r\n\r\n");
+        let event =
+            format!("event: message\r\ndata: {{\"jsonrpc\":\"2.0\",\"id\":{id},\"result\":{tools}}}\r\n\r\n");
         let steps: Vec<Step> = event.as_bytes().chunks(1000).map(|part| raw(part.to_vec())).collect();
         Answer::events(steps)
     });
@@ -362,7 +368,9 @@ async fn leaves_nothing_behind_when_it_is_dropped() {
 #[tokio::test]
 async fn keeps_concurrent_calls_apart() {
     let server = HttpServer::start().await;
-    server.on_each(rpc("tools/call"), |seen| Answer::result(&format!(r#"{{"for":{}}}"#, seen.id.clone().unwrap())));
+    server.on_each(rpc("tools/call"), |seen| {
+        Answer::result(&format!(r#"{{"for":{}}}"#, seen.id.clone().unwrap()))
+    });
     let rig = Rig::open(server.url()).await;
     let calls = (0..50).map(|_| async {
         let id = rig.link.allot();

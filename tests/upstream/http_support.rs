@@ -50,7 +50,10 @@ pub(crate) async fn soon<T>(work: impl Future<Output = T>) -> T {
 
 /// The request `method` as the relay would write it.
 pub(crate) fn request(id: UpstreamId, method: &str) -> Bytes {
-    format!(r#"{{"jsonrpc":"2.0","id":{id},"method":"{method}","params":{{"_meta":{{"progressToken":{id}}}}}}}"#).into()
+    format!(
+        r#"{{"jsonrpc":"2.0","id":{id},"method":"{method}","params":{{"_meta":{{"progressToken":{id}}}}}}}"#
+    )
+    .into()
 }
 
 // === impl Plan ===

@@ -2,8 +2,8 @@
 
 mod http;
 mod http_faults;
+#[path = "../support/http_server.rs"]
+mod http_server;
 mod http_sessions;
 mod http_streams;
 mod http_support;
-#[path = "../support/http_server.rs"]
-mod http_server;

@@ -11,9 +11,9 @@ use hyper::body::Frame;
 use tokio::sync::{Mutex, mpsc, watch};
 use tokio_stream::wrappers::ReceiverStream;
 
+use super::State;
 use super::seen::Seen;
 use super::wire::Wire;
-use super::State;
 
 pub(super) type Body = StreamBody<ReceiverStream<io::Result<Frame<Bytes>>>>;
 
@@ -134,13 +134,15 @@ impl Answer {
 
     /// The response with this result, as JSON.
     pub(crate) fn result(json: &str) -> Self {
-        Self::new(StatusCode::OK, Content::Rpc(format!(r#""result":{json}"#))).content_type("application/json")
+        Self::new(StatusCode::OK, Content::Rpc(format!(r#""result":{json}"#)))
+            .content_type("application/json")
     }
 
     /// The response with this error, as JSON.
     pub(crate) fn error(code: i32, message: &str) -> Self {
         let error = serde_json::json!({ "code": code, "message": message });
-        Self::new(StatusCode::OK, Content::Rpc(format!(r#""error":{error}"#))).content_type("application/json")
+        Self::new(StatusCode::OK, Content::Rpc(format!(r#""error":{error}"#)))
+            .content_type("application/json")
     }
 
     /// This text as JSON, whether it is or not.
@@ -345,10 +347,17 @@ async fn perform(
 }
 
 /// Does one step; `false` ends the stream.
-async fn step_once(step: Step, seen: &Seen, send: &mpsc::Sender<io::Result<Frame<Bytes>>>, wire: &Wire) -> bool {
+async fn step_once(
+    step: Step,
+    seen: &Seen,
+    send: &mpsc::Sender<io::Result<Frame<Bytes>>>,
+    wire: &Wire,
+) -> bool {
     let bytes = match step {
         Step::Raw(bytes) => bytes,
-        Step::Result(json) => format!("data: {}\n\n", rpc_message(&format!(r#""result":{json}"#), seen)).into(),
+        Step::Result(json) => {
+            format!("data: {}\n\n", rpc_message(&format!(r#""result":{json}"#), seen)).into()
+        }
         Step::Until(gate) => {
             gate.pass().await;
             return true;
