@@ -86,7 +86,7 @@ pub(super) async fn answer(
                 return Err(fault::bad_answer(server, "an empty body"));
             }
             let answer =
-                peer.hear(session, text, Some(id), listener).map_err(|why| nonsense(server, &why))?;
+                peer.hear(session, &text, Some(id), listener).map_err(|why| nonsense(server, &why))?;
             let absent = || fault::bad_answer(server, "a message that is not the response to the request");
             answer.map(Attempt::Answered).ok_or_else(absent)
         }
@@ -124,7 +124,7 @@ async fn refused(
         Form::Events | Form::Other => Bytes::new(),
     };
     let error = peer
-        .hear(session, text, Some(id), listener)
+        .hear(session, &text, Some(id), listener)
         .ok()
         .flatten()
         .filter(|response| response.error().is_some());

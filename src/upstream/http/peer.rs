@@ -94,7 +94,7 @@ impl Peer {
     pub(super) fn hear(
         self: &Arc<Self>,
         session: &Arc<Session>,
-        text: Bytes,
+        text: &Bytes,
         awaited: Option<UpstreamId>,
         listener: &Arc<dyn Listener>,
     ) -> Result<Option<Response>, Malformed> {
@@ -103,15 +103,15 @@ impl Peer {
             Err(Malformed::Batch) => {
                 // 2025-03-26 servers may send arrays (T19); one bad part does not spoil the others.
                 let mut answer = None;
-                for part in envelope::batch(&text, BATCH)? {
+                for part in envelope::batch(text, BATCH)? {
                     if !part.trim_ascii_start().starts_with(b"[") {
-                        answer = self.hear(session, part, awaited, listener)?.or(answer);
+                        answer = self.hear(session, &part, awaited, listener)?.or(answer);
                     }
                 }
                 return Ok(answer);
             }
             Err(malformed) => {
-                return awaited.and_then(|id| respelled(&text, id)).map(Some).ok_or(malformed);
+                return awaited.and_then(|id| respelled(text, id)).map(Some).ok_or(malformed);
             }
         };
         match message {
@@ -187,7 +187,10 @@ impl Peer {
                     return tracing::warn!(server, %failure, "the answer to a server's question was lost");
                 }
                 Err(_) => {
-                    return tracing::warn!(server, "a server did not take the answer to its question in time");
+                    return tracing::warn!(
+                        server,
+                        "a server did not take the answer to its question in time"
+                    );
                 }
             }
         }
@@ -206,11 +209,11 @@ impl Peer {
                 StatusCode::METHOD_NOT_ALLOWED | StatusCode::NOT_FOUND => {}
                 status if status.is_success() => body::discard(response.into_body(), &self.tasks),
                 status => {
-                    tracing::warn!(server, status = status.as_u16(), "a server did not end its session")
+                    tracing::warn!(server, status = status.as_u16(), "a server did not end its session");
                 }
             },
             Ok(Err(failure)) => {
-                tracing::warn!(server, %failure, "a server was not told that its session is over")
+                tracing::warn!(server, %failure, "a server was not told that its session is over");
             }
             Err(_) => tracing::warn!(server, "a server did not end its session in time"),
         }

@@ -49,7 +49,7 @@ pub(super) async fn follow(
                 if !is_message(&event) {
                     continue;
                 }
-                match peer.hear(session, event.data, Some(id), listener) {
+                match peer.hear(session, &event.data, Some(id), listener) {
                     Ok(None) => continue,
                     Ok(Some(response)) => {
                         events.finish(&peer.tasks);

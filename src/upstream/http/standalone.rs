@@ -118,7 +118,7 @@ impl Standalone {
                     if self.cursor.advance(&event) == Position::Known || !is_message(&event) {
                         continue;
                     }
-                    if let Err(malformed) = peer.hear(session, event.data, None, &peer.listener) {
+                    if let Err(malformed) = peer.hear(session, &event.data, None, &peer.listener) {
                         tracing::debug!(server, %malformed, "a server sent an event that is no message");
                         peer.metrics.unattributed(server);
                     }
