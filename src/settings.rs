@@ -1,11 +1,25 @@
 //! The configuration as it is meant: validated, with durations, addresses and secrets resolved.
 //!
-//! `written` holds the file's own shape; [`load`] turns one into the other and reports every problem at once.
+//! [`written`] holds the file's own shape; [`Loader`] turns one into the other and reports every problem at once.
 //! Other modules take the part that concerns them, never the whole.
 
 pub mod auth;
+mod calendar;
+mod check;
 pub mod endpoints;
+mod environment;
+mod hosts;
+mod interpolate;
+mod load;
+mod planned;
+mod problem;
+mod resolve;
+mod schema;
 pub mod servers;
+mod sources;
+mod tree;
+mod units;
+pub mod written;
 
 use std::net::SocketAddr;
 use std::path::PathBuf;
@@ -16,7 +30,13 @@ use url::Url;
 
 pub use auth::AuthSettings;
 pub use endpoints::EndpointSettings;
+pub use environment::Environment;
+pub use load::{Loaded, Loader};
+pub use problem::{Problems, Remark};
+pub use schema::{markdown, schema};
 pub use servers::ServerSettings;
+pub use sources::Sources;
+pub use tree::Position;
 
 /// Everything the gateway is told by its configuration.
 #[derive(Clone, Debug)]

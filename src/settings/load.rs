@@ -1,0 +1,218 @@
+//! From a file, or the command line, to [`Settings`]: every problem at once, each with its place and remedy.
+//!
+//! file -> tree with positions -> hosts' keys translated -> `${NAME}` replaced -> checked against the schema ->
+//! written types -> `resolve`. This is the only place where the environment and secret files are read.
+
+use std::net::SocketAddr;
+use std::path::{Path as FilePath, PathBuf};
+
+use secrecy::SecretString;
+
+use super::check::Checker;
+use super::environment::Environment;
+use super::interpolate::interpolate;
+use super::problem::{Problems, Remark, Review};
+use super::resolve::Resolver;
+use super::sources::Sources;
+use super::tree::{Node, Path, Position, Value, parse};
+use super::{Settings, hosts, schema, written};
+
+/// A configuration that can be served.
+#[derive(Debug)]
+pub struct Loaded {
+    /// What it means.
+    pub settings: Settings,
+    /// What the operator should know, though it is no mistake.
+    pub warnings: Vec<Remark>,
+    /// The files it came from.
+    pub sources: Sources,
+}
+
+/// Where a configuration comes from; it can be loaded again.
+#[derive(Clone, Debug)]
+pub struct Loader {
+    origin: Origin,
+    listen: Option<SocketAddr>,
+    environment: Environment,
+}
+
+/// What a configuration is made from.
+#[derive(Clone, Debug)]
+enum Origin {
+    File(PathBuf),
+    Command { name: String, command: String, args: Vec<String> },
+    Url { name: String, url: String },
+}
+
+// === impl Settings ===
+
+impl Settings {
+    /// Loads a config file with the environment of this process.
+    ///
+    /// # Errors
+    /// Everything that is wrong with it.
+    pub fn load(path: &FilePath) -> Result<Loaded, Problems> {
+        Loader::of_file(path).load()
+    }
+
+    /// The settings for one server that is started as a child process.
+    ///
+    /// # Errors
+    /// The name is not legal.
+    pub fn for_command(name: &str, command: &str, args: &[String]) -> Result<Loaded, Problems> {
+        Loader::of_command(name, command, args).load()
+    }
+
+    /// The settings for one server that is called at `url`.
+    ///
+    /// # Errors
+    /// The name or the URL is not legal.
+    pub fn for_url(name: &str, url: &str) -> Result<Loaded, Problems> {
+        Loader::of_url(name, url).load()
+    }
+}
+
+// === impl Loader ===
+
+impl Loader {
+    /// From a config file.
+    pub fn of_file(path: &FilePath) -> Self {
+        Self::of(Origin::File(path.to_owned()))
+    }
+
+    /// For one server that is started as a child process.
+    pub fn of_command(name: &str, command: &str, args: &[String]) -> Self {
+        Self::of(Origin::Command { name: name.to_owned(), command: command.to_owned(), args: args.to_vec() })
+    }
+
+    /// For one server that is called at `url`.
+    pub fn of_url(name: &str, url: &str) -> Self {
+        Self::of(Origin::Url { name: name.to_owned(), url: url.to_owned() })
+    }
+
+    /// Overrides `listen`.
+    #[must_use]
+    pub fn listen_on(self, listen: Option<SocketAddr>) -> Self {
+        Self { listen, ..self }
+    }
+
+    /// Takes variables from `environment` instead of this process.
+    #[must_use]
+    pub fn with_environment(self, environment: Environment) -> Self {
+        Self { environment, ..self }
+    }
+
+    /// Reads everything anew.
+    ///
+    /// # Errors
+    /// Everything that is wrong.
+    pub fn load(&self) -> Result<Loaded, Problems> {
+        let mut sources = Sources::default();
+        let (mut config, mut review, base) = match &self.origin {
+            Origin::File(file) => {
+                let (config, review) = self.read_file(file, &mut sources)?;
+                let base = file.parent().filter(|dir| !dir.as_os_str().is_empty());
+                (config, review, base.unwrap_or(FilePath::new(".")).to_owned())
+            }
+            Origin::Command { name, command, args } => {
+                let server = written::Server {
+                    command: Some(command.clone()),
+                    args: args.clone(),
+                    ..written::Server::default()
+                };
+                single(name, server)
+            }
+            Origin::Url { name, url } => {
+                single(name, written::Server { url: Some(url.clone()), ..written::Server::default() })
+            }
+        };
+        if let Some(listen) = self.listen {
+            config.listen = written::Address(listen);
+        }
+        let settings = Resolver::new(&mut review, &self.environment, &mut sources, base).resolve(config);
+        let warnings = review.verdict()?;
+        Ok(Loaded { settings, warnings, sources })
+    }
+
+    fn of(origin: Origin) -> Self {
+        Self { origin, listen: None, environment: Environment::of_process() }
+    }
+
+    fn read_file(
+        &self,
+        file: &FilePath,
+        sources: &mut Sources,
+    ) -> Result<(written::Config, Review), Problems> {
+        let (mut tree, mut review) = read_tree(file, sources).map_err(|remark| Problems(vec![remark]))?;
+        hosts::translate(&mut tree, &mut review);
+        drop_disabled(&mut tree);
+        interpolate(&mut tree, &Path::default(), &self.environment, &mut review);
+        Ok((typed(tree, schema::config(), &mut review), review))
+    }
+}
+
+/// Reads the tree of a YAML file and begins its review.
+pub(super) fn read_tree(file: &FilePath, sources: &mut Sources) -> Result<(Node, Review), Remark> {
+    let bytes = sources.read(file).map_err(|error| {
+        let remedy = "name a file that this user may read";
+        Remark::on_file(file, format!("cannot be read: {error}"), remedy)
+    })?;
+    let text = String::from_utf8(bytes)
+        .map_err(|_| Remark::on_file(file, "is not UTF-8 text", "save it as UTF-8"))?;
+    let tree = parse(text.trim_start_matches('\u{feff}')).map_err(|error| Remark {
+        at: error.at,
+        ..Remark::on_file(
+            file,
+            format!("is not YAML: {}", error.what),
+            "mend the syntax; the rest is checked then",
+        )
+    })?;
+    Ok((tree.clone(), Review::new(file, tree)))
+}
+
+/// Checks the tree and turns what is left of it into types.
+pub(super) fn typed<T: serde::de::DeserializeOwned + Default>(
+    mut tree: Node,
+    schema: &serde_json::Value,
+    review: &mut Review,
+) -> T {
+    Checker::new(schema, review).check(&mut tree);
+    tree.read().unwrap_or_else(|mismatch| {
+        // The check is as strict as the types; if it ever is not, this says so instead of hiding it.
+        review.problem(&Path::default(), format!("cannot be understood: {mismatch}"), "");
+        T::default()
+    })
+}
+
+/// A server that is switched off keeps its form, but its variables and files need not be there.
+fn drop_disabled(tree: &mut Node) {
+    let Value::Map(entries) = &mut tree.value else { return };
+    for servers in entries.iter_mut().filter(|entry| entry.key == "mcpServers") {
+        let Value::Map(servers) = &mut servers.node.value else { continue };
+        for server in servers.iter_mut().filter(|server| hosts::is_disabled(&server.node)) {
+            let Value::Map(keys) = &mut server.node.value else { continue };
+            keys.retain(|entry| entry.key == "disabled");
+        }
+    }
+}
+
+/// A config of one server that no file holds.
+fn single(name: &str, server: written::Server) -> (written::Config, Review, PathBuf) {
+    let config = written::Config {
+        mcp_servers: written::Named(vec![(name.to_owned(), server)]),
+        ..written::Config::default()
+    };
+    let nowhere = Node { at: Position::default(), ..Node::empty() };
+    (config, Review::new(FilePath::new("command line"), nowhere), PathBuf::from("."))
+}
+
+/// A secret is a file's text without the newline that editors and `kubectl` leave at its end.
+pub(super) fn secret_of(mut bytes: Vec<u8>) -> Option<SecretString> {
+    if bytes.last() == Some(&b'\n') {
+        bytes.pop();
+        if bytes.last() == Some(&b'\r') {
+            bytes.pop();
+        }
+    }
+    String::from_utf8(bytes).ok().map(SecretString::from)
+}

@@ -1,0 +1,36 @@
+//! Keys that the design knows and this version cannot honour: refused with a reason, never silently ignored.
+//!
+//! A key leaves this table in the change that builds what it promises.
+
+/// Paths (`*` stands for any name or item; a word that stands at a key is its last step) and the remedy.
+const PLANNED: [(&[&str], &str); 18] = [
+    (&["include"], "write everything into one file"),
+    (&["cluster"], ONE_REPLICA),
+    (&["store", "redis"], ONE_REPLICA),
+    (&["tenants"], "endpoints select servers and tools; auth.jwt[].tenants says for whom an issuer speaks"),
+    (&["auth", "introspection"], "use auth.jwt or auth.apiKeys"),
+    (&["endpoints", "*", "sessions", "optional"], SESSIONS),
+    (&["endpoints", "*", "sessions", "off"], SESSIONS),
+    (&["endpoints", "*", "names"], "names.template holds for all endpoints"),
+    (&["endpoints", "*", "auth"], "the ways in under auth hold for all endpoints"),
+    (&["mcpServers", "*", "protocol"], "every server is spoken to in the revisions up to 2025-11-25"),
+    (&["mcpServers", "*", "pool", "warm"], "children start when they are first needed"),
+    (&["mcpServers", "*", "pool", "idle"], "a child ends with its session; sessions.idle bounds that"),
+    (&["mcpServers", "*", "pool", "perSession"], "a session has one child"),
+    (&["mcpServers", "*", "sharedBy"], "a shared server is shared within a tenant"),
+    (&["mcpServers", "*", "onLoss"], "a session whose child is lost goes on with a fresh one"),
+    (&["mcpServers", "*", "tools", "rename"], "tools keep the server's own names"),
+    (&["mcpServers", "*", "tools", "describe"], "tools keep the server's own descriptions"),
+    (&["mcpServers", "*", "tcp"], "a server is reached by command or url"),
+];
+
+const ONE_REPLICA: &str = "a session lives on one replica; run one, with `store: memory`";
+const SESSIONS: &str = "callers need a session; leave the key out";
+
+/// What to do instead of the key at `path`, if it is one that is planned.
+pub(super) fn remedy(path: &[&str]) -> Option<&'static str> {
+    let fits = |pattern: &[&str]| {
+        pattern.len() == path.len() && pattern.iter().zip(path).all(|(p, word)| *p == "*" || p == word)
+    };
+    PLANNED.iter().find(|(pattern, _)| fits(pattern)).map(|(_, remedy)| *remedy)
+}

@@ -1,0 +1,62 @@
+//! Named selections: legal names, servers that exist.
+
+use super::{NAME_RULE, Resolver, is_legal_name};
+use crate::settings::check::nearest;
+use crate::settings::tree::Path;
+use crate::settings::{EndpointSettings, written};
+
+/// First segments of paths that the gateway serves itself.
+const RESERVED: [&str; 10] =
+    ["admin", "healthz", "livez", "mcp", "metrics", "oauth", "readyz", "servers", "startupz", "version"];
+
+// === impl Resolver ===
+
+impl Resolver<'_> {
+    pub(super) fn endpoints(
+        &mut self,
+        written: written::Named<written::Endpoint>,
+        known: &[String],
+    ) -> Vec<EndpointSettings> {
+        let root = Path::of(["endpoints"]);
+        written
+            .0
+            .into_iter()
+            .map(|(name, endpoint)| {
+                let path = root.key(&name);
+                if RESERVED.contains(&name.as_str()) {
+                    self.review.problem(&path, "is a path of the gateway itself", "choose another name");
+                } else if !is_legal_name(&name) {
+                    self.review.problem(&path, "is not a legal name of an endpoint", NAME_RULE);
+                }
+                // The only policy there is.
+                let written::EndpointSessions::Required = endpoint.sessions;
+                let servers = self.selection(&path.key("servers"), endpoint.servers, known);
+                let tools = path.key("tools");
+                EndpointSettings {
+                    name,
+                    servers,
+                    allow: self.patterns(&tools.key("allow"), endpoint.tools.allow),
+                    deny: endpoint.tools.deny,
+                }
+            })
+            .collect()
+    }
+
+    /// A server that is disabled stays in the list, where it selects nothing: an empty list would select all.
+    fn selection(&mut self, path: &Path, written: Option<Vec<String>>, known: &[String]) -> Vec<String> {
+        let servers = self.patterns(path, written);
+        for (n, server) in servers.iter().enumerate() {
+            let place = path.index(n);
+            if !known.contains(server) {
+                let remedy = match nearest(server, known.iter().map(String::as_str)) {
+                    Some(near) => format!("did you mean `{near}`?"),
+                    None => "name a key of mcpServers".to_owned(),
+                };
+                self.review.problem(&place, format!("there is no server `{server}`"), remedy);
+            } else if servers.iter().take(n).any(|before| before == server) {
+                self.review.problem(&place, format!("`{server}` stands twice"), "keep one of them");
+            }
+        }
+        servers
+    }
+}

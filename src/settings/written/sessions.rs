@@ -1,0 +1,53 @@
+//! Lifetimes and caps of sessions, as written.
+
+use schemars::JsonSchema;
+use serde::{Deserialize, Serialize};
+
+use crate::settings::SessionSettings;
+use crate::settings::units::Span;
+
+/// How long sessions live and how many there may be.
+#[derive(Debug, Deserialize, Serialize, JsonSchema)]
+#[serde(rename_all = "camelCase", deny_unknown_fields, default)]
+pub struct Sessions {
+    /// A session without activity ends after this; open streams and running calls are activity.
+    pub idle: Span,
+    /// A session ends after this in any case.
+    pub max_age: Span,
+    /// The same as `idle` for a session whose caller was given no id.
+    pub implicit_idle: Span,
+    /// How many may live in this process; at the cap `initialize` gets 503 with `Retry-After`.
+    #[schemars(range(min = 1))]
+    pub max: u32,
+    /// How many one caller may have; at the cap 429 with `Retry-After`. Not for anonymous callers on loopback.
+    #[schemars(range(min = 1))]
+    pub max_per_principal: u32,
+}
+
+// === impl Sessions ===
+
+impl Default for Sessions {
+    fn default() -> Self {
+        let SessionSettings { idle, max_age, implicit_idle, max, max_per_principal } =
+            SessionSettings::default();
+        Self {
+            idle: Span(idle),
+            max_age: Span(max_age),
+            implicit_idle: Span(implicit_idle),
+            max: super::limits::count(max),
+            max_per_principal: super::limits::count(max_per_principal),
+        }
+    }
+}
+
+impl From<Sessions> for SessionSettings {
+    fn from(written: Sessions) -> Self {
+        Self {
+            idle: written.idle.0,
+            max_age: written.max_age.0,
+            implicit_idle: written.implicit_idle.0,
+            max: written.max as usize,
+            max_per_principal: written.max_per_principal as usize,
+        }
+    }
+}
