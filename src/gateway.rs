@@ -69,8 +69,13 @@ impl Gateway {
             Watch::Nobody => Guard::none(),
         };
         let key_client = key_client().map_err(|e| BuildError::KeyClient(e.to_string()))?;
-        let authenticator =
-            Authenticator::new(&settings.auth, Reach::from(listen), key_client, tasks.clone(), metrics.clone())?;
+        let authenticator = Authenticator::new(
+            &settings.auth,
+            Reach::from(listen),
+            key_client,
+            tasks.clone(),
+            metrics.clone(),
+        )?;
         let connector = Connector::new(HttpClient::new(), guard, tasks.clone(), metrics.clone());
         let store = Arc::new(MemorySessions::default());
         let relay = Relay::new(&settings, store, connector, tasks.clone(), metrics.clone());
@@ -78,6 +83,11 @@ impl Gateway {
         let edge =
             Edge::new(&settings, listen, relay.clone(), authenticator, metrics.clone(), draining.clone());
         Ok(Self { settings, relay, edge, metrics, tasks, draining })
+    }
+
+    /// What it counts.
+    pub fn metrics(&self) -> Arc<Metrics> {
+        self.metrics.clone()
     }
 
     /// Serves until `stop`, then drains: readiness off, serve on for `shutdown.delay`, let running calls end for

@@ -3,8 +3,8 @@
 //!
 //! Start reading at [`call`] (one request to one server) and [`answer`] (JSON or stream).
 
-pub mod answer;
 mod announce;
+pub mod answer;
 mod ask;
 mod call;
 mod cancel;
@@ -14,8 +14,8 @@ mod deaf;
 mod exchange;
 mod initialize;
 mod links;
-mod lists;
 mod listener;
+mod lists;
 mod log_level;
 mod notify;
 mod outlet;
@@ -112,7 +112,12 @@ impl Relay {
     }
 
     /// The caller's session of this id at this endpoint; for everyone else there is none.
-    pub async fn session(&self, id: &SessionId, caller: &Caller, endpoint: &Endpoint) -> Option<Arc<Session>> {
+    pub async fn session(
+        &self,
+        id: &SessionId,
+        caller: &Caller,
+        endpoint: &Endpoint,
+    ) -> Option<Arc<Session>> {
         let binding = Binding { principal: caller.binding, endpoint: endpoint.path.clone() };
         self.sessions.find(id, &binding).await
     }

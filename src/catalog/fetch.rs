@@ -30,7 +30,8 @@ pub async fn fetch(
 ) -> Result<List, Failure> {
     let mut reader = ListReader::new(kind, server, names);
     let introduction = link.introduction();
-    let declared = Object::parse(&introduction.capabilities).is_ok_and(|c| c.get(kind.capability()).is_some());
+    let declared =
+        Object::parse(&introduction.capabilities).is_ok_and(|c| c.get(kind.capability()).is_some());
     if !declared {
         return Ok(reader.finish());
     }

@@ -116,6 +116,9 @@ mod tests {
 
     #[test]
     fn the_more_specific_template_has_more_text() {
-        assert!(Template::parse("db://{t}/rows/{id}").specificity() > Template::parse("db://{+all}").specificity());
+        assert!(
+            Template::parse("db://{t}/rows/{id}").specificity()
+                > Template::parse("db://{+all}").specificity()
+        );
     }
 }

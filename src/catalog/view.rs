@@ -68,7 +68,9 @@ impl View {
                     result.extend_from_slice(item.raw.as_bytes());
                 } else {
                     let quoted = quoted(&name);
-                    result.extend_from_slice(&Edit::of(item.raw.as_bytes()).replace(item.key, &quoted).finish());
+                    result.extend_from_slice(
+                        &Edit::of(item.raw.as_bytes()).replace(item.key, &quoted).finish(),
+                    );
                 }
                 table.insert(name.into(), target);
             }

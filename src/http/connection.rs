@@ -37,7 +37,8 @@ pub(super) struct Watched<S> {
 impl HeadWatch {
     /// The first head is awaited from now on.
     pub(super) fn new() -> Arc<Self> {
-        let watch = Self { opened: Instant::now(), head_since: AtomicU64::new(0), serving: AtomicU64::new(0) };
+        let watch =
+            Self { opened: Instant::now(), head_since: AtomicU64::new(0), serving: AtomicU64::new(0) };
         Arc::new(watch)
     }
 
@@ -85,7 +86,11 @@ impl<S> Watched<S> {
 }
 
 impl<S: AsyncRead + Unpin> AsyncRead for Watched<S> {
-    fn poll_read(mut self: Pin<&mut Self>, cx: &mut Context<'_>, buf: &mut ReadBuf<'_>) -> Poll<std::io::Result<()>> {
+    fn poll_read(
+        mut self: Pin<&mut Self>,
+        cx: &mut Context<'_>,
+        buf: &mut ReadBuf<'_>,
+    ) -> Poll<std::io::Result<()>> {
         let before = buf.filled().len();
         let read = Pin::new(&mut self.socket).poll_read(cx, buf);
         if buf.filled().len() > before {
@@ -96,7 +101,11 @@ impl<S: AsyncRead + Unpin> AsyncRead for Watched<S> {
 }
 
 impl<S: AsyncWrite + Unpin> AsyncWrite for Watched<S> {
-    fn poll_write(mut self: Pin<&mut Self>, cx: &mut Context<'_>, buf: &[u8]) -> Poll<std::io::Result<usize>> {
+    fn poll_write(
+        mut self: Pin<&mut Self>,
+        cx: &mut Context<'_>,
+        buf: &[u8],
+    ) -> Poll<std::io::Result<usize>> {
         Pin::new(&mut self.socket).poll_write(cx, buf)
     }
 

@@ -10,12 +10,15 @@ use http::{HeaderMap, HeaderValue, Method};
 const ALLOWED: &str = "Authorization, X-API-Key, Content-Type, Accept, Mcp-Session-Id, MCP-Protocol-Version, \
                        Last-Event-ID, Mcp-Method, Mcp-Name";
 /// Headers a page may read.
-const EXPOSED: HeaderValue =
-    HeaderValue::from_static("Mcp-Session-Id, MCP-Protocol-Version, WWW-Authenticate, X-Request-Id, Retry-After");
+const EXPOSED: HeaderValue = HeaderValue::from_static(
+    "Mcp-Session-Id, MCP-Protocol-Version, WWW-Authenticate, X-Request-Id, Retry-After",
+);
 
 /// Whether a request is a preflight.
 pub(super) fn is_preflight(method: &Method, headers: &HeaderMap) -> bool {
-    *method == Method::OPTIONS && headers.contains_key(ORIGIN) && headers.contains_key(ACCESS_CONTROL_REQUEST_METHOD)
+    *method == Method::OPTIONS
+        && headers.contains_key(ORIGIN)
+        && headers.contains_key(ACCESS_CONTROL_REQUEST_METHOD)
 }
 
 /// What the answer to a preflight of an allowed origin says.

@@ -66,7 +66,12 @@ async fn enter(edge: &Arc<Edge>, path: &str, request: Request) -> Response {
 }
 
 /// What every answer has.
-pub(super) fn leave(edge: &Edge, request: &HeaderMap, mut response: Response, request_id: &RequestId) -> Response {
+pub(super) fn leave(
+    edge: &Edge,
+    request: &HeaderMap,
+    mut response: Response,
+    request_id: &RequestId,
+) -> Response {
     response.headers_mut().insert(REQUEST_ID, request_id.header());
     if edge.origins.judge(request) == origin::Verdict::Allowed {
         cors::expose(request, response.headers_mut());

@@ -33,7 +33,8 @@ fn answer(edge: &Edge, request: &Request) -> Result<Response, Refused> {
         let message = "There is no metadata document here: no such endpoint, or it takes no OAuth tokens.";
         Refused::caller(StatusCode::NOT_FOUND, "unknown_document", message)
     };
-    let path = metadata::endpoint_of(request.uri().path(), edge.configured_url.as_ref()).ok_or_else(unknown)?;
+    let path =
+        metadata::endpoint_of(request.uri().path(), edge.configured_url.as_ref()).ok_or_else(unknown)?;
     let issuers: Vec<&str> = edge.authenticator.issuers().collect();
     if issuers.is_empty() || edge.relay.endpoint(path).is_none() {
         return Err(unknown());

@@ -83,7 +83,9 @@ mod tests {
             assert_eq!(judge(&settings, Reach::Loopback, origin), Verdict::Allowed, "{origin}");
             assert_eq!(judge(&settings, Reach::Network, origin), Verdict::Refused, "{origin}");
         }
-        for origin in ["http://evil.example", "http://localhost.evil.example", "null", "http://127.0.0.1.evil.example"] {
+        for origin in
+            ["http://evil.example", "http://localhost.evil.example", "null", "http://127.0.0.1.evil.example"]
+        {
             assert_eq!(judge(&settings, Reach::Loopback, origin), Verdict::Refused, "{origin}");
         }
     }

@@ -72,7 +72,9 @@ async fn legacy(
     let session = session(edge, &admitted).await.map_err(refuse)?;
     headers::check_version(&admitted.parts.headers).map_err(refuse)?;
     let (requests, batching) = match posted {
-        Posted::One(message) => (sort(edge, &admitted, &session, message).await.into_iter().collect(), Batching::Single),
+        Posted::One(message) => {
+            (sort(edge, &admitted, &session, message).await.into_iter().collect(), Batching::Single)
+        }
         Posted::Batch(bytes) => (unbatch(edge, &admitted, &session, &bytes).await?, Batching::Array),
     };
     if requests.is_empty() {
@@ -100,12 +102,16 @@ async fn initialize(
     if let Some(id) = headers::session_id(&admitted.parts.headers)?
         && edge.relay.session(&id, &admitted.caller, &admitted.endpoint).await.is_some()
     {
-        let message = "This session is initialized already and goes on; to start another, leave Mcp-Session-Id out.";
+        let message =
+            "This session is initialized already and goes on; to start another, leave Mcp-Session-Id out.";
         return Err(Refused::caller(StatusCode::BAD_REQUEST, "already_initialized", message));
     }
     let form = accepts.form().ok_or_else(not_acceptable)?;
     if edge.draining.is_cancelled() {
-        return Err(Refused::unavailable("draining", "This gateway is shutting down and takes no new sessions."));
+        return Err(Refused::unavailable(
+            "draining",
+            "This gateway is shutting down and takes no new sessions.",
+        ));
     }
     let opened = edge.relay.initialize(&admitted.caller, &admitted.endpoint, request).await;
     let (session, response) = match opened {
@@ -143,12 +149,14 @@ fn not_opened(error: &OpenError) -> Refused {
 /// 400 without an id, 404 for one that is unknown, ended or somebody else's (case-A03, case-I01).
 pub(super) async fn session(edge: &Edge, admitted: &Admitted) -> Result<Arc<Session>, Refused> {
     let id = headers::session_id(&admitted.parts.headers)?.ok_or_else(|| {
-        let message = "Mcp-Session-Id is missing: send initialize first, then the id that its answer carries.";
+        let message =
+            "Mcp-Session-Id is missing: send initialize first, then the id that its answer carries.";
         Refused::caller(StatusCode::BAD_REQUEST, "missing_session_id", message).with(Extra::Allow)
     })?;
     edge.relay.session(&id, &admitted.caller, &admitted.endpoint).await.ok_or_else(|| {
         edge.metrics.session_not_found();
-        let message = "There is no such session: it has ended or never was. Send initialize to start another.";
+        let message =
+            "There is no such session: it has ended or never was. Send initialize to start another.";
         Refused::caller(StatusCode::NOT_FOUND, "unknown_session", message)
     })
 }
@@ -210,7 +218,8 @@ fn malformed(error: &Malformed) -> Refused {
 }
 
 fn not_acceptable() -> Refused {
-    let message = "The answer would be application/json or text/event-stream; the Accept header allows neither.";
+    let message =
+        "The answer would be application/json or text/event-stream; the Accept header allows neither.";
     Refused::caller(StatusCode::NOT_ACCEPTABLE, "not_acceptable", message)
 }
 

@@ -36,7 +36,12 @@ pub(super) enum Extra {
 // === impl Refused ===
 
 impl Refused {
-    pub(super) fn new(status: StatusCode, code: Code, reason: &'static str, message: impl Into<String>) -> Self {
+    pub(super) fn new(
+        status: StatusCode,
+        code: Code,
+        reason: &'static str,
+        message: impl Into<String>,
+    ) -> Self {
         Self { status, error: RpcError::new(code, reason, message), id: None, extra: None }
     }
 
@@ -113,9 +118,11 @@ pub(super) fn sse(body: Body) -> Response {
 /// The answer when our own code panicked: the caller hears of it, others notice nothing (case-I13).
 #[expect(clippy::needless_pass_by_value, reason = "the layer's signature")]
 pub(super) fn panicked(panic: Box<dyn Any + Send + 'static>) -> Response {
-    let what = panic.downcast_ref::<&str>().copied().or_else(|| panic.downcast_ref::<String>().map(String::as_str));
+    let what =
+        panic.downcast_ref::<&str>().copied().or_else(|| panic.downcast_ref::<String>().map(String::as_str));
     let request_id = RequestId::new();
     tracing::error!(request.id = request_id.as_str(), panic = what, "a request panicked");
     let message = "The gateway failed while it served this request; its log says more under the request id.";
-    Refused::new(StatusCode::INTERNAL_SERVER_ERROR, Code::Internal, "panicked", message).into_response(&request_id)
+    Refused::new(StatusCode::INTERNAL_SERVER_ERROR, Code::Internal, "panicked", message)
+        .into_response(&request_id)
 }

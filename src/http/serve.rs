@@ -125,7 +125,8 @@ async fn speak_http1(socket: TcpStream, router: Router, limits: &LimitSettings, 
 }
 
 async fn speak_http2(socket: TcpStream, router: Router, limits: &LimitSettings, stop: CancellationToken) {
-    let service = service_fn(move |request: Request<Incoming>| router.clone().oneshot(request.map(Body::new)));
+    let service =
+        service_fn(move |request: Request<Incoming>| router.clone().oneshot(request.map(Body::new)));
     let mut http = http2::Builder::new(TokioExecutor::new());
     http.timer(TokioTimer::new()).max_concurrent_streams(H2_STREAMS);
     http.max_header_list_size(u32::try_from(limits.headers * 2).unwrap_or(u32::MAX));

@@ -38,7 +38,8 @@ impl SseBody {
             StreamRole::Get => StreamKind::Get,
         };
         edge.metrics.stream_opened(kind);
-        let left = caller.principal.expires.map(|at| at.duration_since(SystemTime::now()).unwrap_or_default());
+        let left =
+            caller.principal.expires.map(|at| at.duration_since(SystemTime::now()).unwrap_or_default());
         let expires = left.map(|left| Instant::now() + left);
         let mut body = Self {
             reader,

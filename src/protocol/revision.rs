@@ -39,7 +39,8 @@ pub struct UnknownRevision;
 impl Era {
     /// The era that a request's raw params claim: the body decides, not a header (D14).
     pub fn claimed_by(params: Option<&str>) -> Self {
-        let Some(params) = params.filter(|p| memchr::memmem::find(p.as_bytes(), CLAIM.as_bytes()).is_some()) else {
+        let Some(params) = params.filter(|p| memchr::memmem::find(p.as_bytes(), CLAIM.as_bytes()).is_some())
+        else {
             return Self::Legacy;
         };
         let claims = Object::parse(params).ok().and_then(|p| Object::parse(p.get("_meta")?).ok()?.get(CLAIM));

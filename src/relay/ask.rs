@@ -138,7 +138,8 @@ pub(super) fn ask(
         return reply.refuse(Code::MethodNotFound.number(), "this client does not know the method");
     };
     if !session.greeting.class.has(needed) {
-        return reply.refuse(Code::MethodNotFound.number(), "this client did not declare the capability for it");
+        return reply
+            .refuse(Code::MethodNotFound.number(), "this client did not declare the capability for it");
     }
     let asks = &session.attached.asks;
     let id = asks.next.fetch_add(1, Relaxed);
@@ -189,7 +190,8 @@ pub(super) fn ask(
 
 /// Tells the caller that it need not answer any more, where it was asked.
 pub(super) fn tell_cancelled(session: &Session, id: u64, exchange: Option<&Arc<Exchange>>) {
-    let text = format!(r#"{{"jsonrpc":"2.0","method":"notifications/cancelled","params":{{"requestId":{id}}}}}"#);
+    let text =
+        format!(r#"{{"jsonrpc":"2.0","method":"notifications/cancelled","params":{{"requestId":{id}}}}}"#);
     match exchange {
         Some(exchange) => exchange.deliver(EventKind::Notification, text.into()),
         None => drop(session.streams.push_get(EventKind::Notification, text.into())),

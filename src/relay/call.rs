@@ -87,7 +87,9 @@ impl Relay {
                 Err(failure) => return Ended::Failed(failed(failure)),
             };
             match result {
-                Err(failure) if failure.delivery == Delivery::NotDelivered && tries_left > 0 => tries_left -= 1,
+                Err(failure) if failure.delivery == Delivery::NotDelivered && tries_left > 0 => {
+                    tries_left -= 1
+                }
                 Err(failure) => return Ended::Failed(failed(failure)),
                 Ok(ended) => return ended,
             }
@@ -104,11 +106,8 @@ impl Relay {
     ) -> Result<Ended, Failure> {
         let server = route.target.server.clone();
         let id = link.allot();
-        let origin = Origin {
-            relay: Arc::downgrade(self),
-            session: Arc::downgrade(session),
-            server: server.clone(),
-        };
+        let origin =
+            Origin { relay: Arc::downgrade(self), session: Arc::downgrade(session), server: server.clone() };
         let exchange = Exchange {
             id,
             caller_id: request.id().into(),
@@ -185,7 +184,9 @@ fn session_ended(server: &str) -> RpcError {
 /// Whether a tool says itself that it failed. Only for the metric, so a text that looks like it is good enough.
 fn is_tool_error(method: &Method, response: &Response) -> bool {
     *method == Method::ToolsCall
-        && response.result().is_some_and(|r| memchr::memmem::find(r.as_bytes(), b"\"isError\":true").is_some())
+        && response
+            .result()
+            .is_some_and(|r| memchr::memmem::find(r.as_bytes(), b"\"isError\":true").is_some())
 }
 
 /// Remembers which server the resource links inside a result came from, since no list need have them (G8).

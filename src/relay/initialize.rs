@@ -50,9 +50,11 @@ impl Relay {
         let conversation =
             Conversation::new(caller.principal.tenant.clone(), Epoch::FIRST.0, self.tasks.clone());
         let session = self.sessions.open(binding, greeting, caller.cap, conversation).await?;
-        let known: Vec<_> = endpoint.servers.iter().map(|s| (s, self.catalog.introduction(&s.name))).collect();
+        let known: Vec<_> =
+            endpoint.servers.iter().map(|s| (s, self.catalog.introduction(&s.name))).collect();
         let capabilities = capabilities(known.iter().map(|(_, i)| i.as_deref()), revision);
-        let instructions = instructions(endpoint, known.iter().filter_map(|(s, i)| Some((s.name.as_str(), i.as_deref()?))));
+        let instructions =
+            instructions(endpoint, known.iter().filter_map(|(s, i)| Some((s.name.as_str(), i.as_deref()?))));
         let instructions =
             instructions.map_or_else(String::new, |text| format!(r#","instructions":{}"#, quoted(&text)));
         let result = format!(
@@ -90,7 +92,14 @@ fn capabilities<'a>(servers: impl Iterator<Item = Option<&'a Introduction>>, rev
     let mut has = Declared::default();
     for server in servers {
         let Some(server) = server else {
-            has = Declared { tools: true, prompts: true, resources: true, subscribe: true, logging: true, completions: true };
+            has = Declared {
+                tools: true,
+                prompts: true,
+                resources: true,
+                subscribe: true,
+                logging: true,
+                completions: true,
+            };
             break;
         };
         let Ok(own) = Object::parse(&server.capabilities) else { continue };

@@ -90,7 +90,9 @@ impl Links {
             Some(Slot::Live(held)) if !held.link.is_down() && Arc::ptr_eq(&held.settings, server) => {
                 return Found::Link(held.link.clone());
             }
-            Some(Slot::Opening(opening)) if opening.has_changed().is_ok() => return Found::Opening(opening.clone()),
+            Some(Slot::Opening(opening)) if opening.has_changed().is_ok() => {
+                return Found::Opening(opening.clone());
+            }
             _ => {}
         }
         let (sender, opening) = watch::channel(None);
@@ -116,7 +118,8 @@ impl ChildCaps {
     /// A place for one more child of `server`; `None` where no place is needed.
     fn place(&self, server: &ServerSettings) -> Result<Option<OwnedSemaphorePermit>, Failure> {
         let TransportSettings::Stdio(stdio) = &server.transport else { return Ok(None) };
-        let places = self.0.get_or_insert_with(server.name.as_str().into(), || Arc::new(Semaphore::new(stdio.max)));
+        let places =
+            self.0.get_or_insert_with(server.name.as_str().into(), || Arc::new(Semaphore::new(stdio.max)));
         places.try_acquire_owned().map(Some).map_err(|_| Failure {
             server: server.name.clone(),
             layer: Layer::Process,
@@ -246,6 +249,7 @@ pub(super) async fn wait_for(server: &ServerSettings, opening: &mut Opening) -> 
 fn relayable(capabilities: &str) -> Box<str> {
     let Ok(all) = Object::parse(capabilities) else { return "{}".into() };
     let known = ["roots", "sampling", "elicitation", "experimental"];
-    let kept = all.iter().filter(|(name, _)| known.contains(name)).map(|(name, raw)| format!("\"{name}\":{raw}"));
+    let kept =
+        all.iter().filter(|(name, _)| known.contains(name)).map(|(name, raw)| format!("\"{name}\":{raw}"));
     format!("{{{}}}", kept.collect::<Vec<_>>().join(",")).into()
 }

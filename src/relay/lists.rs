@@ -37,7 +37,8 @@ impl Relay {
     ) -> Arc<View> {
         let known = endpoint.servers.iter().map(|server| self.known_list(session, server, kind));
         let mut lists: Vec<Option<Arc<List>>> = known.collect();
-        let missing = endpoint.servers.iter().zip(&mut lists).filter(|(_, l)| look == Look::Again || l.is_none());
+        let missing =
+            endpoint.servers.iter().zip(&mut lists).filter(|(_, l)| look == Look::Again || l.is_none());
         let reads: Vec<_> = missing
             .map(|(server, list)| async move {
                 if let Some(read) = self.read_within_bounds(session, server, kind).await {
@@ -104,7 +105,8 @@ impl Relay {
             let (relay, session, server) = (self.clone(), session.clone(), server.clone());
             self.tasks.spawn(async move { relay.read(&session, &server, kind, Freshness::Fresh).await })
         };
-        let list = tokio::time::timeout(patience, reading).await.ok().and_then(Result::ok).and_then(Result::ok);
+        let list =
+            tokio::time::timeout(patience, reading).await.ok().and_then(Result::ok).and_then(Result::ok);
         if list.is_none() {
             self.metrics.list_failed(&server.name);
         }

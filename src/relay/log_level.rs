@@ -27,7 +27,11 @@ impl Relay {
     ///
     /// # Errors
     /// -32602 for a level that there is not (P2).
-    pub(super) async fn set_level(&self, session: &Arc<Session>, request: &Request) -> Result<Bytes, RpcError> {
+    pub(super) async fn set_level(
+        &self,
+        session: &Arc<Session>,
+        request: &Request,
+    ) -> Result<Bytes, RpcError> {
         let params = request.params().and_then(|raw| Object::parse(raw).ok());
         let level = params.as_ref().and_then(|p| p.text("level"));
         let Some(level) = level.and_then(|l| LEVELS.into_iter().find(|known| *known == l)) else {
@@ -36,9 +40,12 @@ impl Relay {
         };
         session.set_log_level(level);
         let _ = self.sessions.change(session, Change::LogLevel(level.into())).await;
-        let tell = session.attached.links.all_live().into_iter().map(|(_, link)| {
-            self.tasks.spawn(async move { send_level(&link, level).await })
-        });
+        let tell = session
+            .attached
+            .links
+            .all_live()
+            .into_iter()
+            .map(|(_, link)| self.tasks.spawn(async move { send_level(&link, level).await }));
         let all: Vec<_> = tell.collect();
         let _ = tokio::time::timeout(PATIENCE, futures_util::future::join_all(all)).await;
         Ok(Bytes::from_static(b"{}"))
@@ -60,7 +67,8 @@ impl Relay {
                 r#"{{"jsonrpc":"2.0","id":{id},"method":"resources/subscribe","params":{{"uri":{uri}}}}}"#
             );
             let call = link.call(id, text.into(), Arc::new(Deaf));
-            if !matches!(tokio::time::timeout(server.timeouts.list, call).await, Ok(Ok(r)) if r.result().is_some()) {
+            if !matches!(tokio::time::timeout(server.timeouts.list, call).await, Ok(Ok(r)) if r.result().is_some())
+            {
                 tracing::warn!(server = %server.name, "a resource subscription could not be made again");
             }
         }
@@ -74,8 +82,9 @@ async fn send_level(link: &Arc<Link>, level: &str) {
         return;
     }
     let id = link.allot();
-    let text =
-        format!(r#"{{"jsonrpc":"2.0","id":{id},"method":"logging/setLevel","params":{{"level":"{level}"}}}}"#);
+    let text = format!(
+        r#"{{"jsonrpc":"2.0","id":{id},"method":"logging/setLevel","params":{{"level":"{level}"}}}}"#
+    );
     // A server that refuses the level goes on with its own (G13).
     let _ = tokio::time::timeout(PATIENCE, link.call(id, text.into(), Arc::new(Deaf))).await;
 }

@@ -20,7 +20,12 @@ const PATIENCE: Duration = Duration::from_secs(5);
 
 impl Relay {
     /// Takes a notification of the caller.
-    pub async fn notification(self: &Arc<Self>, session: &Arc<Session>, endpoint: &Endpoint, message: Notification) {
+    pub async fn notification(
+        self: &Arc<Self>,
+        session: &Arc<Session>,
+        endpoint: &Endpoint,
+        message: Notification,
+    ) {
         match message.method() {
             Method::Initialized => {
                 if session.set_initialized() {

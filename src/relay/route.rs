@@ -55,8 +55,8 @@ impl Relay {
             }
             (Kind::Resources | Kind::Templates, _) => self.by_uri(session, endpoint, &named).await?,
         };
-        let rename = (*target.own != *named.name)
-            .then(|| (Span::of(named.raw, request.bytes()), quoted(&target.own)));
+        let rename =
+            (*target.own != *named.name).then(|| (Span::of(named.raw, request.bytes()), quoted(&target.own)));
         let token = progress_token(&params, request)?;
         Ok(Route { target, rename, token })
     }

@@ -90,7 +90,8 @@ impl Relay {
                 Slot::Opening(opening) if opening.has_changed().is_ok() => opening.clone(),
                 _ => {
                     let (sender, opening) = watch::channel(None);
-                    if let Slot::Live(dead, _) = std::mem::replace(&mut *slot, Slot::Opening(opening.clone())) {
+                    if let Slot::Live(dead, _) = std::mem::replace(&mut *slot, Slot::Opening(opening.clone()))
+                    {
                         self.tasks.spawn(async move { dead.close(Farewell::End).await });
                     }
                     let relay = self.clone();
@@ -151,7 +152,10 @@ impl Listener for SharedOrigin {
         if let Some(relay) = self.relay.upgrade() {
             relay.metrics.unattributed(&self.server.name);
         }
-        reply.refuse(Code::MethodNotFound.number(), "this link is shared by many callers; none of them can be asked");
+        reply.refuse(
+            Code::MethodNotFound.number(),
+            "this link is shared by many callers; none of them can be asked",
+        );
     }
 }
 

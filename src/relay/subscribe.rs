@@ -65,9 +65,7 @@ impl Relay {
 
 /// Whether a session subscribed to this URI of the server, or to one above it (N7).
 pub(super) fn is_subscribed(session: &Session, server: &str, own: &str) -> bool {
-    lock(&session.attached.subscriptions)
-        .values()
-        .any(|s| &*s.server == server && own.starts_with(&*s.own))
+    lock(&session.attached.subscriptions).values().any(|s| &*s.server == server && own.starts_with(&*s.own))
 }
 
 /// What the caller calls a URI of the server.

@@ -1,0 +1,156 @@
+//! A gateway in the test's process, on port 0.
+//!
+//! ```ignore
+//! let gateway = TestGateway::new().http("u1", &server).stdio("u2", &["--tools", "3"]).start().await;
+//! let client = gateway.client("/mcp").initialize("2025-11-25").await;
+//! ```
+#![allow(dead_code, reason = "each test area uses a part of it")]
+
+use std::net::SocketAddr;
+use std::sync::Arc;
+use std::time::Duration;
+
+use mcpgate::gateway::{Gateway, Watch};
+use mcpgate::settings::servers::{
+    HttpSettings, Isolation, StdioSettings, TimeoutSettings, TransportSettings,
+};
+use mcpgate::settings::{ServerSettings, Settings};
+use tokio::net::TcpListener;
+use tokio_util::sync::CancellationToken;
+use tokio_util::task::TaskTracker;
+use url::Url;
+
+use crate::client::Client;
+
+/// The scripted stdio server's executable.
+pub(crate) const SCRIPTED: &str = env!("CARGO_BIN_EXE_scripted-stdio");
+
+/// A gateway that is being put together.
+pub(crate) struct Setup {
+    settings: Settings,
+}
+
+/// A gateway that runs; it ends when dropped.
+pub(crate) struct TestGateway {
+    pub(crate) address: SocketAddr,
+    pub(crate) gateway: Running,
+    stop: CancellationToken,
+    _end: tokio_util::sync::DropGuard,
+    served: tokio::task::JoinHandle<()>,
+}
+
+/// What a test may look at from inside.
+pub(crate) struct Running {
+    pub(crate) metrics: Arc<mcpgate::telemetry::Metrics>,
+}
+
+// === impl TestGateway ===
+
+impl TestGateway {
+    /// A gateway with limits that suit tests.
+    pub(crate) fn new() -> Setup {
+        let mut settings = Settings::default();
+        settings.shutdown.delay = Duration::ZERO;
+        settings.shutdown.drain = Duration::from_secs(2);
+        settings.streams.retry = Duration::from_millis(50);
+        Setup { settings }
+    }
+
+    /// A client of one of its endpoints.
+    pub(crate) fn client(&self, path: &str) -> Client {
+        Client::new(self.address, path)
+    }
+
+    /// The text of `/metrics`.
+    pub(crate) fn metrics(&self) -> String {
+        self.gateway.metrics.encode()
+    }
+
+    /// The value of one sample, as `name{labels}` in the text of `/metrics`; 0 if it is not there.
+    pub(crate) fn sample(&self, series: &str) -> f64 {
+        let text = self.metrics();
+        let line = text.lines().find(|l| l.strip_prefix(series).is_some_and(|rest| rest.starts_with(' ')));
+        line.and_then(|l| l.rsplit(' ').next()?.parse().ok()).unwrap_or_default()
+    }
+
+    /// Tells it to stop, as SIGTERM does.
+    pub(crate) fn stop(&self) {
+        self.stop.cancel();
+    }
+
+    /// Stops it and waits until it has.
+    pub(crate) async fn stopped(self) {
+        self.stop.cancel();
+        let Self { served, .. } = self;
+        tokio::time::timeout(Duration::from_secs(20), served)
+            .await
+            .expect("it stops")
+            .expect("it does not panic");
+    }
+}
+
+// === impl Setup ===
+
+impl Setup {
+    /// Changes anything.
+    pub(crate) fn with(mut self, change: impl FnOnce(&mut Settings)) -> Self {
+        change(&mut self.settings);
+        self
+    }
+
+    /// Adds a Streamable HTTP server.
+    pub(crate) fn http(self, name: &str, url: Url) -> Self {
+        self.server(name, TransportSettings::Http(HttpSettings { url, headers: Vec::new() }))
+    }
+
+    /// Adds the scripted stdio server with these arguments.
+    pub(crate) fn stdio(self, name: &str, args: &[&str]) -> Self {
+        self.command(name, SCRIPTED, args)
+    }
+
+    /// Adds a stdio server.
+    pub(crate) fn command(self, name: &str, command: &str, args: &[&str]) -> Self {
+        let stdio = StdioSettings {
+            command: command.into(),
+            args: args.iter().map(|a| (*a).to_owned()).collect(),
+            env: std::collections::BTreeMap::new(),
+            cwd: None,
+            max: 50,
+        };
+        self.server(name, TransportSettings::Stdio(stdio))
+    }
+
+    fn server(mut self, name: &str, transport: TransportSettings) -> Self {
+        self.settings.servers.push(Arc::new(ServerSettings {
+            name: name.into(),
+            transport,
+            isolation: Isolation::Session,
+            timeouts: TimeoutSettings::default(),
+            max_message: 32 << 20,
+            include: Vec::new(),
+            exclude: Vec::new(),
+        }));
+        self
+    }
+
+    /// Changes the server added last.
+    pub(crate) fn adjust(mut self, change: impl FnOnce(&mut ServerSettings)) -> Self {
+        let server = self.settings.servers.last_mut().expect("a server");
+        change(Arc::make_mut(server));
+        self
+    }
+
+    /// Starts it.
+    pub(crate) async fn start(self) -> TestGateway {
+        let listener = TcpListener::bind("127.0.0.1:0").await.expect("a port");
+        let address = listener.local_addr().expect("an address");
+        let gateway = Gateway::build(self.settings, address, Watch::Nobody).expect("a gateway");
+        let metrics = gateway.metrics();
+        let stop = CancellationToken::new();
+        let until = stop.clone();
+        let served = TaskTracker::new()
+            .spawn(async move { gateway.serve(listener, async move { until.cancelled().await }).await });
+        let end = stop.clone().drop_guard();
+        TestGateway { address, gateway: Running { metrics }, stop, _end: end, served }
+    }
+}
