@@ -5,6 +5,7 @@ use std::sync::{Arc, Mutex};
 use std::time::{Duration, Instant};
 
 use bytes::Bytes;
+use tokio::sync::Notify;
 
 use super::event::{EventId, StreamId};
 use super::log::{Budget, EventKind, Usage};
@@ -24,6 +25,8 @@ pub struct Streams {
     pub(super) inner: Mutex<Inner>,
     pub(super) settings: Arc<StreamSettings>,
     pub(super) primes: bool,
+    /// Told when the standalone GET is opened.
+    get_opened: Notify,
 }
 
 /// What the lock guards.
@@ -67,7 +70,12 @@ impl Streams {
             dropped: 0,
             over: false,
         };
-        Self { inner: Mutex::new(inner), settings, primes: revision.primes_streams() }
+        Self {
+            inner: Mutex::new(inner),
+            settings,
+            primes: revision.primes_streams(),
+            get_opened: Notify::new(),
+        }
     }
 
     /// Begins the stream of a POST and attaches its caller.
@@ -90,6 +98,7 @@ impl Streams {
             inner.streams.insert(id, stream);
         }
         let from = inner.streams.get(&id).map_or(0, |s| s.delivered);
+        self.get_opened.notify_waiters();
         self.attach(&mut inner, id, from)
     }
 
@@ -113,6 +122,22 @@ impl Streams {
     pub fn has_get(&self) -> bool {
         let inner = lock(&self.inner);
         inner.streams.contains_key(&inner.get_id())
+    }
+
+    /// Whether a GET is open at this moment.
+    pub fn get_is_open(&self) -> bool {
+        let inner = lock(&self.inner);
+        inner.streams.get(&inner.get_id()).is_some_and(|s| !s.slots.is_empty())
+    }
+
+    /// Waits until a GET was opened once.
+    pub async fn get_opened(&self) {
+        let opened = self.get_opened.notified();
+        tokio::pin!(opened);
+        opened.as_mut().enable();
+        if !self.has_get() {
+            opened.await;
+        }
     }
 
     /// Adds an event to a stream. `false` if nobody can ever read it, or there is no such stream.
