@@ -3,6 +3,7 @@
 use std::sync::Arc;
 
 use bytes::Bytes;
+use futures_util::stream::{FuturesUnordered, StreamExt};
 
 use super::reading::Reader;
 use super::shared::SHARED_CLASS;
@@ -72,15 +73,23 @@ impl Relay {
         view.result().clone()
     }
 
-    /// Looks again, at the servers themselves, since a name was asked for that no list has; within `timeouts.list`.
+    /// Looks again, at the servers themselves, since a name was asked for that no list has; within `timeouts.list`,
+    /// or until `found` says that enough is known.
     pub(super) async fn view_again(
         self: &Arc<Self>,
         session: &Arc<Session>,
         endpoint: &Endpoint,
         kind: Kind,
+        found: impl Fn(&View) -> bool,
     ) -> Arc<View> {
         let reads = endpoint.servers.iter().map(|server| self.reread_list(session, server, kind));
-        futures_util::future::join_all(reads).await;
+        let mut reads: FuturesUnordered<_> = reads.collect();
+        while reads.next().await.is_some() {
+            let view = self.view(session, endpoint, kind);
+            if found(&view) {
+                return view;
+            }
+        }
         self.view(session, endpoint, kind)
     }
 

@@ -70,7 +70,8 @@ impl Relay {
         if let Some(target) = self.view(session, endpoint, named.kind).target(&named.name) {
             return Ok(target.clone());
         }
-        let view = self.view_again(session, endpoint, named.kind).await;
+        let found = |view: &View| view.target(&named.name).is_some();
+        let view = self.view_again(session, endpoint, named.kind, found).await;
         view.target(&named.name).cloned().ok_or_else(|| {
             let what = if named.kind == Kind::Tools { "tool" } else { "prompt" };
             let shown: String = named.name.chars().take(128).collect();
@@ -105,8 +106,9 @@ impl Relay {
             return Ok(found);
         }
         let (resources, templates) = futures_util::future::join(
-            self.view_again(session, endpoint, Kind::Resources),
-            self.view_again(session, endpoint, Kind::Templates),
+            // Of two servers with one URI the first has it, so all are waited for.
+            self.view_again(session, endpoint, Kind::Resources, |_| false),
+            self.view_again(session, endpoint, Kind::Templates, |_| false),
         )
         .await;
         let found = resources.target(uri).cloned().or_else(|| templated(uri, &templates));
