@@ -26,8 +26,8 @@ enum State {
     Pending,
     /// A stream began; its reader waits for the connection to take it.
     Begun { id: StreamId, reader: Option<Reader> },
-    /// The caller left before anything was sent: it cannot come back for it.
-    Abandoned,
+    /// Nothing can be sent any more: the caller left before anything was, or has its answer as JSON.
+    Shut,
 }
 
 // === impl Outlet ===
@@ -54,7 +54,7 @@ impl Outlet {
         let mut state = lock(&self.state);
         match &*state {
             State::Begun { id, .. } => Some(*id),
-            State::Abandoned => None,
+            State::Shut => None,
             State::Pending => {
                 let reader = self.streams.begin_post();
                 let id = reader.stream();
@@ -74,7 +74,20 @@ impl Outlet {
     pub(super) fn take_reader(&self) -> Option<Reader> {
         match &mut *lock(&self.state) {
             State::Begun { reader, .. } => reader.take(),
-            State::Pending | State::Abandoned => None,
+            State::Pending | State::Shut => None,
+        }
+    }
+
+    /// The responses are there. Gives the stream that they go to; without one the answer is JSON, and nothing can be
+    /// sent ahead of it any more.
+    pub(super) fn settle(&self) -> Option<Reader> {
+        let mut state = lock(&self.state);
+        match &mut *state {
+            State::Begun { reader, .. } => reader.take(),
+            State::Pending | State::Shut => {
+                *state = State::Shut;
+                None
+            }
         }
     }
 
@@ -82,10 +95,10 @@ impl Outlet {
     pub(super) fn abandon(&self) {
         let mut state = lock(&self.state);
         match &mut *state {
-            State::Pending => *state = State::Abandoned,
+            State::Pending => *state = State::Shut,
             // A reader that was never taken was never read: dropping it tells the stream so.
             State::Begun { reader, .. } => drop(reader.take()),
-            State::Abandoned => {}
+            State::Shut => {}
         }
     }
 
@@ -115,7 +128,7 @@ impl Outlet {
     fn stream(&self) -> Option<StreamId> {
         match &*lock(&self.state) {
             State::Begun { id, .. } => Some(*id),
-            State::Pending | State::Abandoned => None,
+            State::Pending | State::Shut => None,
         }
     }
 }
