@@ -85,6 +85,11 @@ impl Gateway {
         Ok(Self { settings, relay, edge, metrics, tasks, draining })
     }
 
+    /// What carries its messages, for one who reads the config again.
+    pub fn relay(&self) -> Arc<Relay> {
+        self.relay.clone()
+    }
+
     /// What it counts.
     pub fn metrics(&self) -> Arc<Metrics> {
         self.metrics.clone()
@@ -96,6 +101,7 @@ impl Gateway {
         let closing = CancellationToken::new();
         self.tasks.spawn(self.relay.clone().sweep_until(closing.clone()));
         self.tasks.spawn(self.relay.clone().announce_until(closing.clone()));
+        self.tasks.spawn(self.relay.clone().keep_catalog_until(closing.clone()));
         let accepting = serve::serve(
             listener,
             self.edge.router(),

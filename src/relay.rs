@@ -13,6 +13,7 @@ mod coalesce;
 mod conversation;
 mod exchange;
 mod initialize;
+mod keep;
 mod links;
 mod listener;
 mod lists;
@@ -21,6 +22,7 @@ mod notify;
 mod outlet;
 mod reading;
 mod relist;
+mod reload;
 pub mod request;
 mod restore;
 mod route;
@@ -38,6 +40,7 @@ use arc_swap::ArcSwap;
 use tokio_util::sync::CancellationToken;
 use tokio_util::task::TaskTracker;
 
+use crate::catalog::persist::Files;
 use crate::catalog::{Catalog, Endpoint, Kind};
 use crate::session::event::EventId;
 use crate::session::streams::ResumeError;
@@ -72,13 +75,14 @@ pub struct Relay {
     endpoints: ArcSwap<HashMap<Arc<str>, Arc<Endpoint>>>,
     sessions: Sessions<Conversation>,
     catalog: Catalog,
+    /// Where last good catalogs are kept, if anywhere.
+    files: Option<Files>,
     connector: Connector,
     children: links::ChildCaps,
     shared: shared::SharedLinks,
     /// Lists of shared links that are being read again.
     relisting: coalesce::Coalesced<(Arc<str>, Kind)>,
-    in_flight: usize,
-    grace: Duration,
+    settings: ArcSwap<Settings>,
     tasks: TaskTracker,
     /// Cancelled when the process stops.
     stopping: CancellationToken,
@@ -88,7 +92,7 @@ pub struct Relay {
 // === impl Relay ===
 
 impl Relay {
-    /// A relay for these settings; its work runs on `tasks`.
+    /// A relay for these settings; its work runs on `tasks`. Reads kept catalogs, so it blocks for a moment.
     pub fn new(
         settings: &Settings,
         store: Arc<dyn SessionStore>,
@@ -97,16 +101,21 @@ impl Relay {
         metrics: Arc<Metrics>,
     ) -> Arc<Self> {
         let streams = Arc::new(settings.streams.clone());
+        let catalog = Catalog::new(&settings.servers, metrics.clone());
+        let files = settings.state_dir.as_deref().map(Files::under);
+        if let Some(files) = &files {
+            files.load(&catalog);
+        }
         Arc::new(Self {
             endpoints: ArcSwap::from_pointee(by_path(settings)),
             sessions: Sessions::new(store, settings.sessions.clone(), streams, metrics.clone()),
-            catalog: Catalog::new(&settings.servers, metrics.clone()),
+            catalog,
+            files,
             connector,
             children: links::ChildCaps::default(),
             shared: shared::SharedLinks::default(),
             relisting: coalesce::Coalesced::default(),
-            in_flight: settings.limits.in_flight_per_session,
-            grace: settings.streams.grace,
+            settings: ArcSwap::from_pointee(settings.clone()),
             tasks,
             stopping: CancellationToken::new(),
             metrics,

@@ -49,9 +49,12 @@ impl Relay {
         form: Form,
         batching: Batching,
     ) -> Result<Answer, Busy> {
+        let settings = self.settings.load();
+        let (most, grace) = (settings.limits.in_flight_per_session, settings.streams.grace);
+        drop(settings);
         let mut running = Vec::with_capacity(requests.len());
         for _ in &requests {
-            running.push(session.run(self.in_flight).ok_or(Busy)?);
+            running.push(session.run(most).ok_or(Busy)?);
         }
         let outlet = Outlet::new(session.streams.clone(), form);
         let work: Work = {
@@ -73,7 +76,7 @@ impl Relay {
             Batching::Single => |responses: Vec<Bytes>| responses.into_iter().next(),
             Batching::Array => array,
         };
-        Ok(answer(work, outlet, form, self.grace, &self.tasks, join).await)
+        Ok(answer(work, outlet, form, grace, &self.tasks, join).await)
     }
 
     /// A stream that holds one response and ends, for a caller that takes no JSON.

@@ -39,6 +39,8 @@ pub enum EndReason {
     MaxAge,
     /// The process stops.
     Shutdown,
+    /// Its endpoint is no longer configured.
+    Reconfigured,
 }
 
 /// Whether a principal is held to `sessions.maxPerPrincipal`.
@@ -270,6 +272,7 @@ impl EndReason {
             Self::Idle => "idle",
             Self::MaxAge => "max_age",
             Self::Shutdown => "shutdown",
+            Self::Reconfigured => "reconfigured",
         }
     }
 }

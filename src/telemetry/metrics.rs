@@ -154,7 +154,7 @@ impl Metrics {
         self.families.sessions_created_total.with_label_values(&[revision]).inc();
     }
 
-    /// A session ended; `reason` is one of delete, idle, `max_age`, shutdown.
+    /// A session ended; `reason` is one of delete, idle, `max_age`, shutdown, reconfigured.
     pub fn session_closed(&self, revision: &'static str, reason: &'static str) {
         self.families.sessions_active.with_label_values(&[revision]).dec();
         self.families.sessions_closed_total.with_label_values(&[reason]).inc();
@@ -274,7 +274,7 @@ impl Metrics {
             all.sessions_active.with_label_values(&[revision.as_str()]);
             all.sessions_created_total.with_label_values(&[revision.as_str()]);
         }
-        for reason in ["delete", "idle", "max_age", "shutdown"] {
+        for reason in ["delete", "idle", "max_age", "shutdown", "reconfigured"] {
             all.sessions_closed_total.with_label_values(&[reason]);
         }
         for kind in [StreamKind::Post, StreamKind::Get] {
