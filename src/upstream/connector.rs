@@ -41,10 +41,12 @@ impl Connector {
     ) -> Result<Arc<Link>, Failure> {
         let link = match &server.transport {
             TransportSettings::Stdio(_) => Link::Stdio(
-                StdioLink::open(server, hello, epoch, listener, &self.guard, &self.tasks, &self.metrics).await?,
+                StdioLink::open(server, hello, epoch, listener, &self.guard, &self.tasks, &self.metrics)
+                    .await?,
             ),
             TransportSettings::Http(_) => Link::Http(
-                HttpLink::open(server, hello, epoch, listener, &self.client, &self.tasks, &self.metrics).await?,
+                HttpLink::open(server, hello, epoch, listener, &self.client, &self.tasks, &self.metrics)
+                    .await?,
             ),
         };
         Ok(Arc::new(link))

@@ -58,7 +58,12 @@ impl Link {
     /// # Cancellation
     /// Dropping the future forgets the request: a late response is counted and dropped. It does not tell the
     /// server; send `notifications/cancelled` by [`Link::notify`] for that.
-    pub async fn call(&self, id: UpstreamId, message: Bytes, listener: Arc<dyn Listener>) -> Result<Response, Failure> {
+    pub async fn call(
+        &self,
+        id: UpstreamId,
+        message: Bytes,
+        listener: Arc<dyn Listener>,
+    ) -> Result<Response, Failure> {
         match self {
             Self::Stdio(link) => link.call(id, message, listener).await,
             Self::Http(link) => link.call(id, message, listener).await,

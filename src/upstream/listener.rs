@@ -60,7 +60,10 @@ impl Reply {
         if let Some(send) = self.send.take() {
             let message = crate::protocol::object::quoted(message);
             let id = &self.id;
-            send(format!(r#"{{"jsonrpc":"2.0","id":{id},"error":{{"code":{code},"message":{message}}}}}"#).into());
+            send(
+                format!(r#"{{"jsonrpc":"2.0","id":{id},"error":{{"code":{code},"message":{message}}}}}"#)
+                    .into(),
+            );
         }
     }
 }

@@ -47,7 +47,12 @@ impl StdioLink {
     pub(super) fn allot(&self) -> UpstreamId {
         UpstreamId(0)
     }
-    pub(super) async fn call(&self, _: UpstreamId, _: Bytes, _: Arc<dyn Listener>) -> Result<Response, Failure> {
+    pub(super) async fn call(
+        &self,
+        _: UpstreamId,
+        _: Bytes,
+        _: Arc<dyn Listener>,
+    ) -> Result<Response, Failure> {
         Err(absent(""))
     }
     pub(super) async fn notify(&self, _: Bytes) -> Result<(), Failure> {
