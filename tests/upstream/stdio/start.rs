@@ -86,7 +86,8 @@ async fn a_program_that_is_not_there_is_named() {
 #[tokio::test]
 async fn the_environment_is_an_allow_list() {
     let allowed = |name: &str| {
-        ["PATH", "HOME", "USER", "LANG", "LANGUAGE", "TMPDIR", "TZ", "SSL_CERT_FILE", "SSL_CERT_DIR"].contains(&name)
+        ["PATH", "HOME", "USER", "LANG", "LANGUAGE", "TMPDIR", "TZ", "SSL_CERT_FILE", "SSL_CERT_DIR"]
+            .contains(&name)
             || name.starts_with("LC_")
             || name.to_uppercase().ends_with("_PROXY")
             || name == "NODE_EXTRA_CA_CERTS"
