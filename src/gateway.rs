@@ -13,7 +13,7 @@ use crate::auth::{Authenticator, Reach, Unusable, key_client};
 use crate::http::{Edge, serve};
 use crate::relay::Relay;
 use crate::settings::Settings;
-use crate::store::MemorySessions;
+use crate::store::MemoryStore;
 use crate::telemetry::Metrics;
 use crate::upstream::Connector;
 use crate::upstream::http::HttpClient;
@@ -77,7 +77,7 @@ impl Gateway {
             metrics.clone(),
         )?;
         let connector = Connector::new(HttpClient::new(), guard, tasks.clone(), metrics.clone());
-        let store = Arc::new(MemorySessions::default());
+        let store = Arc::new(MemoryStore::default());
         let relay = Relay::new(&settings, store, connector, tasks.clone(), metrics.clone());
         let draining = CancellationToken::new();
         let edge =
