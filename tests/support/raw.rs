@@ -28,6 +28,10 @@ pub(crate) struct RawAnswer {
 impl Raw {
     pub(crate) async fn connect(address: SocketAddr) -> Self {
         let socket = TcpStream::connect(address).await.expect("a connection");
+        Self::over(socket)
+    }
+
+    pub(crate) fn over(socket: TcpStream) -> Self {
         socket.set_nodelay(true).expect("no delay");
         Self { socket, unread: Vec::new() }
     }
