@@ -5,7 +5,7 @@ use std::sync::Arc;
 use axum::body::Body;
 use axum::response::Response;
 use bytes::Bytes;
-use http::{HeaderMap, StatusCode};
+use http::StatusCode;
 
 use super::accept::{Accepts, is_json};
 use super::mcp::Admitted;

@@ -104,8 +104,16 @@ impl<'a> Checker<'a> {
     fn mapping(&mut self, node: &mut Node, alternatives: &[&'a Json], path: &Path) -> Fit {
         let objects: Vec<&'a Json> =
             alternatives.iter().copied().filter(|schema| has_type(schema, "object")).collect();
-        let Some(first) = objects.first().copied() else { return self.wrong_kind(node, alternatives, path) };
         let Value::Map(entries) = &mut node.value else { return Fit::Misfit };
+        let Some(first) = objects.first().copied() else {
+            if let [entry] = entries.as_slice()
+                && let Some(remedy) = planned::remedy(&path.key(&entry.key).words())
+            {
+                self.review.problem_at(entry.at, &path.key(&entry.key), NOT_IN_THIS_VERSION, remedy);
+                return Fit::Misfit;
+            }
+            return self.wrong_kind(node, alternatives, path);
+        };
         let fits = |schema: &&&Json| entries.iter().any(|entry| schema.pointer_key(&entry.key).is_some());
         let fitting = objects.iter().find(fits).copied();
         let schema = fitting.unwrap_or(first);
@@ -134,6 +142,7 @@ impl<'a> Checker<'a> {
                 self.review.problem_at(node.at, &place, "is missing", first_line(of_key));
             }
             let stand_in = self.stand_in(of_key, node.at);
+            self.review.stand_in(place);
             entries.push(Entry { key: key.to_owned(), at: node.at, node: stand_in });
         }
         Fit::Fits

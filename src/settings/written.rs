@@ -64,8 +64,7 @@ pub struct Config {
     pub names: Names,
     /// Browser origins that may call, such as `https://app.example.com`; a request from another origin gets 403.
     ///
-    /// Pages on localhost are always let in while the gateway listens on loopback. Clients that are not browsers
-    /// send no origin and are not concerned.
+    /// Clients that are not browsers send no origin and are not concerned.
     pub origins: Vec<String>,
     /// How long sessions live and how many there may be.
     pub sessions: Sessions,

@@ -15,6 +15,9 @@ use crate::settings::{calendar, schema};
 
 impl Resolver<'_> {
     pub(super) fn api_keys(&mut self, path: &Path, file: &str) -> Vec<ApiKey> {
+        if !self.review.is_sound(path) {
+            return Vec::new();
+        }
         let file = self.path(file);
         let (mut tree, mut review) = match read_tree(&file, self.sources) {
             Ok(read) => read,

@@ -161,7 +161,7 @@ impl Resolver<'_> {
                 );
             }
             Kind::Unknown => {
-                self.review.problem(&place, "is no known transport", "write stdio or http, or leave it out")
+                self.review.problem(&place, "is no known transport", "write stdio or http, or leave it out");
             }
             Kind::Stdio if server.command.is_none() && server.url.is_some() => {
                 self.review.problem(

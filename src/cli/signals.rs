@@ -1,0 +1,44 @@
+//! Signals: the first to stop drains, a second one ends the process at once, SIGHUP reads the config again.
+
+use tokio::signal::unix::{Signal, SignalKind, signal};
+
+/// The exit code after a second signal to stop: nothing was drained.
+const ENDED_AT_ONCE: i32 = 130;
+
+/// SIGTERM and SIGINT.
+pub(super) struct StopSignals {
+    terminate: Signal,
+    interrupt: Signal,
+}
+
+// === impl StopSignals ===
+
+impl StopSignals {
+    /// Takes the signals over from now on.
+    pub(super) fn listen() -> std::io::Result<Self> {
+        Ok(Self { terminate: signal(SignalKind::terminate())?, interrupt: signal(SignalKind::interrupt())? })
+    }
+
+    /// Waits for the first one. From then on the next one ends the process.
+    pub(super) async fn first(mut self) {
+        self.next().await;
+        tracing::info!("stopping: running calls may end; a second signal ends at once");
+        #[expect(clippy::disallowed_methods, reason = "it outlives every tracker: it ends the process")]
+        tokio::spawn(async move {
+            self.next().await;
+            std::process::exit(ENDED_AT_ONCE);
+        });
+    }
+
+    async fn next(&mut self) {
+        tokio::select! {
+            _ = self.terminate.recv() => {}
+            _ = self.interrupt.recv() => {}
+        }
+    }
+}
+
+/// SIGHUP.
+pub(super) fn reload_signal() -> std::io::Result<Signal> {
+    signal(SignalKind::hangup())
+}
