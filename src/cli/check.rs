@@ -32,7 +32,8 @@ impl Check {
 /// What the gateway will do, in a few lines without a secret in them.
 fn summary(settings: &Settings) -> String {
     let auth = &settings.auth;
-    let mut ways_in: Vec<String> = auth.jwt.iter().map(|issuer| format!("tokens of {}", issuer.issuer)).collect();
+    let mut ways_in: Vec<String> =
+        auth.jwt.iter().map(|issuer| format!("tokens of {}", issuer.issuer)).collect();
     if !auth.api_keys.is_empty() {
         ways_in.push(format!("{} API keys", auth.api_keys.len()));
     }

@@ -33,7 +33,9 @@ impl Failure {
     /// `address` cannot be listened on; `flag` chooses another.
     pub(super) fn bind(address: SocketAddr, flag: &str, error: &io::Error) -> Self {
         let remedy = match error.kind() {
-            io::ErrorKind::AddrInUse => format!("stop what listens there, or choose another address with {flag}"),
+            io::ErrorKind::AddrInUse => {
+                format!("stop what listens there, or choose another address with {flag}")
+            }
             io::ErrorKind::PermissionDenied => format!("choose a port over 1023 with {flag}"),
             _ => format!("choose an address of this machine with {flag}"),
         };
@@ -60,7 +62,7 @@ impl Failure {
 /// The problems of a config, one line each, and how many there are.
 impl From<Problems> for Failure {
     fn from(problems: Problems) -> Self {
-        let count = match problems.0.len() {
+        let count = match problems.remarks.len() {
             1 => "1 problem".to_owned(),
             several => format!("{several} problems"),
         };
@@ -83,7 +85,8 @@ impl From<io::Error> for Failure {
 /// Prints what the command line parser has to say: help in full, a mistake in one line.
 #[expect(clippy::print_stderr, reason = "this is where a person reads it")]
 pub(super) fn print_usage(error: &clap::Error) -> ExitCode {
-    if !error.use_stderr() || error.kind() == clap::error::ErrorKind::DisplayHelpOnMissingArgumentOrSubcommand {
+    if !error.use_stderr() || error.kind() == clap::error::ErrorKind::DisplayHelpOnMissingArgumentOrSubcommand
+    {
         // A closed pipe is nobody's problem here.
         let _ = error.print();
         return ExitCode::from(u8::try_from(error.exit_code()).unwrap_or(2));

@@ -24,9 +24,14 @@ const VARIABLE: &str = "MCPGATE_LOG";
 /// Starts logging for the whole process.
 pub(super) fn start(format: LogFormat) -> Result<(), Failure> {
     let wanted = std::env::var(VARIABLE).unwrap_or_default();
-    let filter =
-        EnvFilter::builder().with_default_directive(LevelFilter::INFO.into()).parse(&wanted).map_err(|error| {
-            Failure::usage(format_args!("{VARIABLE} is not a filter: {error}"), "write a level such as info or debug")
+    let filter = EnvFilter::builder()
+        .with_default_directive(LevelFilter::INFO.into())
+        .parse(&wanted)
+        .map_err(|error| {
+            Failure::usage(
+                format_args!("{VARIABLE} is not a filter: {error}"),
+                "write a level such as info or debug",
+            )
         })?;
     let lines = fmt().with_env_filter(filter).with_writer(std::io::stderr);
     let started = match format {

@@ -57,7 +57,8 @@ pub(super) fn name_of_url(url: &str) -> String {
 }
 
 fn legal_name(text: &str) -> String {
-    let legal: String = text.chars().map(|c| if c.is_ascii_alphanumeric() || c == '_' { c } else { '-' }).collect();
+    let legal: String =
+        text.chars().map(|c| if c.is_ascii_alphanumeric() || c == '_' { c } else { '-' }).collect();
     let bare = legal.trim_matches(['-', '_']);
     let short: String = bare.chars().take(64).collect();
     if short.is_empty() { "server".to_owned() } else { short }

@@ -155,6 +155,3 @@ pub(super) fn add_to_schema(schema: &mut Schema) {
 
 /// Marks a hosts' key in the schema.
 pub(super) const HOSTS: &str = "x-hosts";
-
-#[cfg(test)]
-mod tests;

@@ -44,7 +44,10 @@ fn the_page_of_all_keys_is_current_and_whole() {
 
 #[test]
 fn the_quickstart_loads_without_anything_else() {
-    let loaded = Loader::of_file(&repository("config/quickstart.yaml")).with_environment(environment()).load().unwrap();
+    let loaded = Loader::of_file(&repository("config/quickstart.yaml"))
+        .with_environment(environment())
+        .load()
+        .unwrap();
     assert_eq!(loaded.warnings, []);
     assert_eq!(loaded.settings.servers[0].name, "demo");
 }

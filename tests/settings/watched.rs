@@ -43,10 +43,13 @@ impl Watched {
     }
 
     async fn change(&mut self) {
-        tokio::time::timeout(Duration::from_secs(10), self.changes.changed()).await.expect("a change").unwrap();
+        tokio::time::timeout(Duration::from_secs(10), self.changes.changed())
+            .await
+            .expect("a change")
+            .unwrap();
     }
 
-    /// Nothing was announced before an answer to a question of now.
+    /// Nothing was announced in twice the longest wait: what does not happen has no event to await.
     async fn unchanged(&mut self) {
         let before = *self.changes.borrow_and_update();
         tokio::time::sleep(PATIENCE.longest * 2).await;
@@ -87,7 +90,8 @@ async fn a_file_that_is_written_with_the_same_content_is_none() {
 
 #[tokio::test]
 async fn a_secret_that_is_rotated_is_a_change() {
-    let config = Config::of("mcpServers: { a: { command: a, env: { K: { file: key } } } }").with("key", "one");
+    let config =
+        Config::of("mcpServers: { a: { command: a, env: { K: { file: key } } } }").with("key", "one");
     let mut watched = Watched::start(&config.loaded(), PATIENCE).ready().await;
     std::fs::write(config.dir().join("key"), "two").unwrap();
     watched.change().await;
