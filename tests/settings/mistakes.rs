@@ -137,6 +137,11 @@ fn each_mistake_about_a_server_is_said_where_it_stands() {
             "isolation.shared.size",
             "a number from 1 to 1024",
         ),
+        (
+            "{ command: a, isolation: { shared: { size: 3 } }, pool: { max: 2 } }",
+            "isolation",
+            "is more than pool.max",
+        ),
         ("{ command: a, isolation: { pooled: {} } }", "isolation.pooled", "unknown key"),
         ("{ command: a, pool: { warm: 1 } }", "pool.warm", "is not available in this version"),
         ("{ command: a, protocol: auto }", "protocol", "is not available in this version"),

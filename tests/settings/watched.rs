@@ -167,3 +167,15 @@ fn restore(dir: &Path) {
     std::fs::create_dir(dir).unwrap();
     std::fs::write(dir.join("mcpgate.yaml"), YAML).unwrap();
 }
+
+#[tokio::test]
+async fn a_config_behind_a_symlink_is_watched_where_it_really_is() {
+    let (real, linked) = (Config::of(YAML), tempfile::tempdir().unwrap());
+    let link = linked.path().join("mcpgate.yaml");
+    symlink(real.file(), &link).unwrap();
+    let loaded = mcpgate::settings::Settings::load(&link).unwrap();
+    let mut watched = Watched::start(&loaded, PATIENCE).ready().await;
+    std::fs::write(real.file(), "mcpServers: { b: { command: b } }\n").unwrap();
+    watched.change().await;
+    watched.stop().await;
+}

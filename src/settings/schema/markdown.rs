@@ -16,7 +16,7 @@ pub fn markdown() -> String {
     let (root, key_file) = (&schema(), &key_file());
     page.push_str("\n## Top level\n\n");
     page.push_str(TABLE_HEAD);
-    for (key, schema) in properties(root) {
+    for (key, schema) in properties(root).filter(|(_, schema)| schema.get(HOSTS).is_none()) {
         row(&mut page, root, key, schema);
     }
     for (key, schema) in properties(root) {
@@ -79,7 +79,8 @@ const KEY_FILE: &str = "\
 
 const OTHER_HOSTS: &str = "\
 Desktop apps, editors and terminal agents write these into `mcpServers` entries.
-They are accepted, so that their files work as they are.
+They are accepted, so that their files work as they are; so are `$schema`, and with a warning `globalShortcut`, `inputs` and \
+`preferences` beside `mcpServers`.
 
 | key | here |
 |---|---|
