@@ -57,7 +57,7 @@ impl Failure {
 /// The problems of a config, one line each, and how many there are.
 impl From<Problems> for Failure {
     fn from(problems: Problems) -> Self {
-        let count = match problems.0.len() {
+        let count = match problems.remarks.len() {
             1 => "1 problem".to_owned(),
             several => format!("{several} problems"),
         };

@@ -20,7 +20,10 @@ pub(super) struct Schema {
 impl Schema {
     pub(super) fn run(&self) -> Result<(), Failure> {
         let text = if self.markdown { markdown() } else { format!("{:#}\n", schema()) };
-        std::io::stdout().write_all(text.as_bytes())?;
-        Ok(())
+        match std::io::stdout().write_all(text.as_bytes()) {
+            // `mcpgate schema | head` has seen enough.
+            Err(error) if error.kind() != std::io::ErrorKind::BrokenPipe => Err(error.into()),
+            _ => Ok(()),
+        }
     }
 }

@@ -80,9 +80,16 @@ impl<'a> Checker<'a> {
     }
 
     /// `auth:` is `auth: {}`, but a single value must be there.
-    fn nothing(&mut self, node: &Node, alternatives: &[&'a Json], path: &Path) -> Fit {
+    fn nothing(&mut self, node: &mut Node, alternatives: &[&'a Json], path: &Path) -> Fit {
         let single = |schema: &&Json| !has_type(schema, "object") && !has_type(schema, "array");
-        if is(alternatives, "null") || !alternatives.iter().any(single) {
+        if is(alternatives, "null") {
+            return Fit::Fits;
+        }
+        if !alternatives.iter().any(single) {
+            if is(alternatives, "object") {
+                node.value = Value::Map(Vec::new());
+                return self.mapping(node, alternatives, path);
+            }
             return Fit::Fits;
         }
         let remedy = "write one, or leave the key out; an empty text is \"\"";

@@ -1,6 +1,6 @@
 //! Tells when the config changed: its file, or a secret or key file that it names.
 //!
-//! Directories are watched, not files: an editor renames a new file into place, and a Kubernetes ConfigMap swaps the
+//! Directories are watched, not files: an editor renames a new file into place, and a Kubernetes `ConfigMap` swaps the
 //! `..data` symlink that its files lead through. What counts is the content, so that a touch is no change. A slow
 //! look at the files makes up for file systems that tell nothing.
 

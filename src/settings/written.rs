@@ -21,6 +21,8 @@ mod timeouts;
 use schemars::JsonSchema;
 use serde::Deserialize;
 
+use super::hosts;
+
 pub(super) use address::{ADDRESS, LISTEN};
 pub use address::{Address, Listen};
 pub use admin::Admin;
@@ -43,7 +45,7 @@ pub use timeouts::{ServerTimeouts, Timeouts};
 /// Only `mcpServers` is needed; every other key has a default that suits one person on one machine.
 #[derive(Debug, Default, Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase", deny_unknown_fields, default)]
-#[schemars(title = "mcpgate configuration")]
+#[schemars(title = "mcpgate configuration", transform = hosts::add_beside_to_schema)]
 pub struct Config {
     /// Where callers come in: IP address and port.
     ///

@@ -49,13 +49,14 @@ impl Watched {
             .unwrap();
     }
 
-    /// Nothing was announced before an answer to a question of now.
+    /// Nothing was announced in twice the longest wait: what does not happen has no event to await.
     async fn unchanged(&mut self) {
-        let before = *self.changes.borrow_and_update();
+        self.changes.mark_unchanged();
         tokio::time::sleep(PATIENCE.longest * 2).await;
+        assert!(!self.changes.has_changed().unwrap(), "a change was announced");
+        // And it still listens.
         self.watch.ask();
         self.change().await;
-        assert_eq!(*self.changes.borrow(), before + 1);
     }
 
     async fn stop(self) {
@@ -166,4 +167,16 @@ async fn where_nothing_is_heard_a_look_finds_the_change() {
 fn restore(dir: &Path) {
     std::fs::create_dir(dir).unwrap();
     std::fs::write(dir.join("mcpgate.yaml"), YAML).unwrap();
+}
+
+#[tokio::test]
+async fn a_config_behind_a_symlink_is_watched_where_it_really_is() {
+    let (real, linked) = (Config::of(YAML), tempfile::tempdir().unwrap());
+    let link = linked.path().join("mcpgate.yaml");
+    symlink(real.file(), &link).unwrap();
+    let loaded = mcpgate::settings::Settings::load(&link).unwrap();
+    let mut watched = Watched::start(&loaded, PATIENCE).ready().await;
+    std::fs::write(real.file(), "mcpServers: { b: { command: b } }\n").unwrap();
+    watched.change().await;
+    watched.stop().await;
 }

@@ -27,7 +27,7 @@ impl Resolver<'_> {
             }
         };
         interpolate(&mut tree, &Path::default(), self.environment, &mut review);
-        let written: KeyFile = typed(tree, schema::key_file(), &mut review);
+        let written: KeyFile = typed(tree, &schema::key_file(), &mut review);
         let keys = keys(written, &mut review);
         if keys.is_empty() {
             let remedy = "make one with `mcpgate hash-key --generate`";
@@ -38,7 +38,7 @@ impl Resolver<'_> {
             );
         }
         if let Err(problems) = review.verdict() {
-            self.review.foreign(path, problems.0);
+            self.review.foreign(path, problems);
         }
         keys
     }

@@ -4,7 +4,7 @@ use std::fmt::Write as _;
 
 use serde_json::Value as Json;
 
-use super::{config, key_file};
+use super::{key_file, schema};
 use crate::settings::hosts::HOSTS;
 use crate::settings::planned::planned;
 use crate::settings::units::{SIZE, SPAN};
@@ -13,10 +13,10 @@ use crate::settings::written::{ADDRESS, LISTEN};
 /// The page.
 pub fn markdown() -> String {
     let mut page = INTRODUCTION.to_owned();
-    let root = config();
+    let (root, key_file) = (&schema(), &key_file());
     page.push_str("\n## Top level\n\n");
     page.push_str(TABLE_HEAD);
-    for (key, schema) in properties(root) {
+    for (key, schema) in properties(root).filter(|(_, schema)| schema.get(HOSTS).is_none()) {
         row(&mut page, root, key, schema);
     }
     for (key, schema) in properties(root) {
@@ -29,9 +29,9 @@ pub fn markdown() -> String {
     page.push_str("\n## The file of API keys\n\n");
     page.push_str(KEY_FILE);
     page.push_str(TABLE_HEAD);
-    for (key, schema) in properties(key_file()) {
-        row(&mut page, key_file(), key, schema);
-        beneath(&mut page, key_file(), key, schema);
+    for (key, schema) in properties(key_file) {
+        row(&mut page, key_file, key, schema);
+        beneath(&mut page, key_file, key, schema);
     }
     page.push_str("\n## Keys of other hosts\n\n");
     page.push_str(OTHER_HOSTS);
@@ -79,7 +79,8 @@ const KEY_FILE: &str = "\
 
 const OTHER_HOSTS: &str = "\
 Desktop apps, editors and terminal agents write these into `mcpServers` entries.
-They are accepted, so that their files work as they are.
+They are accepted, so that their files work as they are; so are `$schema`, and with a warning `globalShortcut`, `inputs` and \
+`preferences` beside `mcpServers`.
 
 | key | here |
 |---|---|
