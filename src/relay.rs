@@ -146,6 +146,11 @@ impl Relay {
         self.sessions.end(session, EndReason::Delete).await;
     }
 
+    /// Takes changed servers and endpoints into force.
+    pub fn reload(&self, settings: &Settings) {
+        self.endpoints.store(Arc::new(by_path(settings)));
+    }
+
     /// How many sessions live.
     pub fn session_count(&self) -> usize {
         self.sessions.len()

@@ -8,9 +8,9 @@ use tokio::net::TcpListener;
 use tracing::{info, warn};
 
 use super::failure::Failure;
-use super::signals::StopSignals;
+use super::signals::{StopSignals, reload_on_hangup};
 use super::source::{ConfigFile, name_of_command, name_of_url};
-use crate::gateway::{Gateway, Watch};
+use crate::gateway::{Gateway, Listeners, Reload, Watch};
 use crate::settings::{Loaded, Loader, Settings};
 
 /// Serve the servers of a config file, or a single one without a file.
@@ -37,12 +37,6 @@ pub(super) struct Serve {
     command: Vec<String>,
 }
 
-/// The listeners, bound before anything else is started.
-struct Listeners {
-    callers: TcpListener,
-    admin: Option<TcpListener>,
-}
-
 // === impl Serve ===
 
 impl Serve {
@@ -53,10 +47,7 @@ impl Serve {
             warn!("{warning}");
         }
         let runtime = tokio::runtime::Runtime::new().context("cannot start the runtime")?;
-        runtime.block_on(async {
-            let listeners = Listeners::bind(&loaded.settings).await?;
-            hand_over(listeners, loaded, loader).await
-        })
+        runtime.block_on(serve(loaded, loader))
     }
 
     fn loader(&self) -> Result<Loader, Failure> {
@@ -80,33 +71,32 @@ impl Serve {
 }
 
 /// Composes the gateway and serves until a signal says to stop.
-async fn hand_over(listeners: Listeners, loaded: Loaded, _loader: Loader) -> Result<(), Failure> {
-    let Listeners { callers, admin: _ } = listeners;
-    let address = callers.local_addr().context("the listener has no address")?;
+async fn serve(loaded: Loaded, loader: Loader) -> Result<(), Failure> {
+    let listeners = bind(&loaded.settings).await?;
+    let address = listeners.callers.local_addr().context("the listener has no address")?;
     let program = std::env::current_exe().context("the path of this program cannot be found")?;
     let stop = StopSignals::listen().context("signals cannot be received")?;
     let servers = loaded.settings.servers.len();
     let gateway =
-        Gateway::build(loaded.settings, address, Watch::Program(program)).map_err(anyhow::Error::from)?;
-    info!("serving {servers} servers at http://{address}/mcp");
-    gateway.serve(callers, stop.first()).await;
+        Gateway::build(loaded.settings, address, Watch::Program(program)).context("cannot serve")?;
+    let reloading = gateway.follow(Reload { loader, sources: loaded.sources });
+    reload_on_hangup(reloading).context("signals cannot be received")?;
+    info!(servers, "serving at http://{address}/mcp");
+    gateway.serve(listeners, stop.first()).await;
     info!("stopped");
     Ok(())
 }
 
-// === impl Listeners ===
-
-impl Listeners {
-    async fn bind(settings: &Settings) -> Result<Self, Failure> {
-        let bind = async |address, flag| {
-            TcpListener::bind(address).await.map_err(|error| Failure::bind(address, flag, &error))
-        };
-        Ok(Self {
-            callers: bind(settings.listen, "--listen ADDR or `listen`").await?,
-            admin: match settings.admin {
-                Some(address) => Some(bind(address, "`admin.listen` (or `off`)").await?),
-                None => None,
-            },
-        })
-    }
+/// Binds the listeners, before anything else is started.
+async fn bind(settings: &Settings) -> Result<Listeners, Failure> {
+    let bind = async |address, flag| {
+        TcpListener::bind(address).await.map_err(|error| Failure::bind(address, flag, &error))
+    };
+    Ok(Listeners {
+        callers: bind(settings.listen, "--listen ADDR or `listen`").await?,
+        admin: match settings.admin {
+            Some(address) => Some(bind(address, "`admin.listen` (or `off`)").await?),
+            None => None,
+        },
+    })
 }

@@ -1,5 +1,6 @@
 //! Signals: the first to stop drains, a second one ends the process at once, SIGHUP reads the config again.
 
+use crate::gateway::Reloading;
 use tokio::signal::unix::{Signal, SignalKind, signal};
 
 /// The exit code after a second signal to stop: nothing was drained.
@@ -38,7 +39,14 @@ impl StopSignals {
     }
 }
 
-/// SIGHUP.
-pub(super) fn reload_signal() -> std::io::Result<Signal> {
-    signal(SignalKind::hangup())
+/// Reads the config again at each SIGHUP.
+pub(super) fn reload_on_hangup(reloading: Reloading) -> std::io::Result<()> {
+    let mut hangup = signal(SignalKind::hangup())?;
+    #[expect(clippy::disallowed_methods, reason = "it ends with the process")]
+    tokio::spawn(async move {
+        while hangup.recv().await.is_some() {
+            reloading.ask();
+        }
+    });
+    Ok(())
 }

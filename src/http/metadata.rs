@@ -35,7 +35,8 @@ fn answer(edge: &Edge, request: &Request) -> Result<Response, Refused> {
     };
     let path =
         metadata::endpoint_of(request.uri().path(), edge.configured_url.as_ref()).ok_or_else(unknown)?;
-    let issuers: Vec<&str> = edge.authenticator.issuers().collect();
+    let admission = edge.admission.load();
+    let issuers: Vec<&str> = admission.authenticator.issuers().collect();
     if issuers.is_empty() || edge.relay.endpoint(path).is_none() {
         return Err(unknown());
     }
