@@ -1,3 +1,5 @@
+//! The command line: what is typed, what it means, what is said of mistakes.
+
 use clap::CommandFactory as _;
 
 use super::source::{name_of_command, name_of_url};

@@ -20,7 +20,6 @@ use crate::protocol::revision::Era;
 use crate::relay::request::Batching;
 use crate::relay::{Answer, Busy, Form, InitializeError, Session};
 use crate::session::sessions::OpenError;
-use crate::store::StoreError;
 
 /// The most messages in a 2025-03-26 batch.
 const MOST_IN_BATCH: usize = 100;
@@ -221,10 +220,4 @@ fn not_acceptable() -> Refused {
     let message =
         "The answer would be application/json or text/event-stream; the Accept header allows neither.";
     Refused::caller(StatusCode::NOT_ACCEPTABLE, "not_acceptable", message)
-}
-
-impl From<StoreError> for Refused {
-    fn from(error: StoreError) -> Self {
-        Self::unavailable("store_unreachable", error.to_string())
-    }
 }

@@ -1,3 +1,5 @@
+//! The tree against the schema: every mistake found, at its place.
+
 use super::*;
 use crate::settings::tree::parse;
 

@@ -1,3 +1,5 @@
+//! YAML and JSON as a tree with positions.
+
 use super::*;
 
 fn text_at<'a>(node: &'a Node, keys: &[&str]) -> Option<&'a str> {
