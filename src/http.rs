@@ -114,6 +114,8 @@ impl Edge {
 
     /// The routes, in reading order.
     pub fn router(self: &Arc<Self>) -> Router {
+        // A panic on the way to an endpoint is caught in `mcp`; a layer would cost every call.
+        let documents = any(metadata::document).layer(CatchPanicLayer::new());
         Router::new()
             .route("/mcp", any(mcp::all_servers))
             .route("/mcp/", any(mcp::all_servers))
@@ -121,10 +123,9 @@ impl Edge {
             .route("/servers/{server}/mcp/", any(mcp::one_endpoint))
             .route("/{endpoint}/mcp", any(mcp::one_endpoint))
             .route("/{endpoint}/mcp/", any(mcp::one_endpoint))
-            .route("/.well-known/oauth-protected-resource", any(metadata::document))
-            .route("/.well-known/oauth-protected-resource/{*endpoint}", any(metadata::document))
+            .route("/.well-known/oauth-protected-resource", documents.clone())
+            .route("/.well-known/oauth-protected-resource/{*endpoint}", documents)
             .fallback(mcp::nothing_here)
-            .layer(CatchPanicLayer::custom(reply::panicked))
             .with_state(self.clone())
     }
 }

@@ -68,8 +68,8 @@ async fn legacy(
     {
         return initialize(edge, &admitted, accepts, request).await.map_err(refuse);
     }
-    let session = session(edge, &admitted).await.map_err(refuse)?;
     headers::check_version(&admitted.parts.headers).map_err(refuse)?;
+    let session = session(edge, &admitted).await.map_err(refuse)?;
     let (requests, batching) = match posted {
         Posted::One(message) => {
             (sort(edge, &admitted, &session, message).await.into_iter().collect(), Batching::Single)

@@ -25,8 +25,10 @@ pub(super) struct Refused {
 /// A header that belongs to a status.
 #[derive(Debug)]
 pub(super) enum Extra {
-    /// 405 and the GET without a session.
+    /// What an endpoint takes: 405, and a GET that is none of a session.
     Allow,
+    /// What a document takes: 405.
+    AllowRead,
     /// 429 and 503, in seconds.
     RetryAfter(u32),
     /// 401 and 403.
@@ -82,6 +84,7 @@ impl Refused {
         let headers = response.headers_mut();
         match self.extra {
             Some(Extra::Allow) => drop(headers.insert(ALLOW, HeaderValue::from_static("GET, POST, DELETE"))),
+            Some(Extra::AllowRead) => drop(headers.insert(ALLOW, HeaderValue::from_static("GET, HEAD"))),
             Some(Extra::RetryAfter(seconds)) => drop(headers.insert(RETRY_AFTER, seconds.into())),
             Some(Extra::Challenge(challenge)) => drop(headers.insert(WWW_AUTHENTICATE, challenge)),
             None => {}
@@ -116,13 +119,29 @@ pub(super) fn sse(body: Body) -> Response {
 }
 
 /// The answer when our own code panicked: the caller hears of it, others notice nothing (case-I13).
-#[expect(clippy::needless_pass_by_value, reason = "the layer's signature")]
-pub(super) fn panicked(panic: Box<dyn Any + Send + 'static>) -> Response {
+pub(super) fn panicked(panic: &(dyn Any + Send), request_id: &RequestId) -> Response {
     let what =
         panic.downcast_ref::<&str>().copied().or_else(|| panic.downcast_ref::<String>().map(String::as_str));
-    let request_id = RequestId::new();
     tracing::error!(request.id = request_id.as_str(), panic = what, "a request panicked");
     let message = "The gateway failed while it served this request; its log says more under the request id.";
     Refused::new(StatusCode::INTERNAL_SERVER_ERROR, Code::Internal, "panicked", message)
-        .into_response(&request_id)
+        .into_response(request_id)
+}
+
+#[cfg(test)]
+mod tests {
+    use http_body_util::BodyExt as _;
+
+    use super::*;
+
+    /// case-I13: a panic is a 500 that can be found in the log, and says nothing of the inside.
+    #[tokio::test]
+    async fn a_panic_is_an_answer() {
+        let id = RequestId::new();
+        let answer = panicked(&"index out of bounds", &id);
+        assert_eq!(answer.status(), StatusCode::INTERNAL_SERVER_ERROR);
+        let body = answer.into_body().collect().await.expect("a body").to_bytes();
+        let text = String::from_utf8_lossy(&body);
+        assert!(text.contains(id.as_str()) && !text.contains("bounds"), "{text}");
+    }
 }
