@@ -35,6 +35,7 @@ use crate::relay::Relay;
 use crate::settings::{LimitSettings, Settings};
 use crate::telemetry::Metrics;
 use origin::Origins;
+use request_id::RequestIds;
 
 /// Why there can be no edge.
 #[derive(Debug, thiserror::Error)]
@@ -59,6 +60,7 @@ pub struct Edge {
     /// The same, or the listener's own address.
     public_url: Url,
     reach: Reach,
+    request_ids: RequestIds,
     tasks: TaskTracker,
     metrics: Arc<Metrics>,
     /// Cancelled once no new sessions are taken.
@@ -96,6 +98,7 @@ impl Edge {
             configured_url: settings.public_url.clone(),
             public_url: crate::auth::metadata::public_url(settings.public_url.as_ref(), listen),
             reach,
+            request_ids: RequestIds::new(),
             tasks,
             metrics,
             draining,

@@ -43,7 +43,7 @@ pub(super) async fn one_endpoint(State(edge): State<Arc<Edge>>, request: Request
 
 /// No endpoint has this path.
 pub(super) async fn nothing_here(State(edge): State<Arc<Edge>>, request: Request) -> Response {
-    let request_id = RequestId::new();
+    let request_id = edge.request_ids.next();
     let message = "There is no MCP endpoint at this path; try /mcp or /servers/{server}/mcp.";
     let refused = Refused::caller(StatusCode::NOT_FOUND, "unknown_path", message);
     edge.metrics.http_request(label(request.method()), "", StatusCode::NOT_FOUND.as_u16());
@@ -58,7 +58,7 @@ pub(super) struct Admitted {
 }
 
 async fn enter(edge: &Arc<Edge>, path: &str, request: Request) -> Response {
-    let request_id = RequestId::new();
+    let request_id = edge.request_ids.next();
     let (parts, body) = request.into_parts();
     let origin_headers = parts.headers.contains_key(http::header::ORIGIN).then(|| parts.headers.clone());
     let method = label(&parts.method);
