@@ -9,6 +9,7 @@ WORKDIR /build
 COPY Cargo.toml Cargo.lock ./
 COPY src src
 COPY tests/support/bin tests/support/bin
+ARG MCPGATE_REVISION=unknown
 RUN cargo build --release --locked --bin mcpgate
 
 FROM debian:bookworm-slim
