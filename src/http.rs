@@ -35,6 +35,7 @@ use crate::relay::Relay;
 use crate::settings::{LimitSettings, Settings};
 use crate::telemetry::Metrics;
 use origin::Origins;
+use request_id::RequestIds;
 
 /// Why there can be no edge.
 #[derive(Debug, thiserror::Error)]
@@ -59,6 +60,7 @@ pub struct Edge {
     /// The same, or the listener's own address.
     public_url: Url,
     reach: Reach,
+    request_ids: RequestIds,
     tasks: TaskTracker,
     metrics: Arc<Metrics>,
     /// Cancelled once no new sessions are taken.
@@ -96,6 +98,7 @@ impl Edge {
             configured_url: settings.public_url.clone(),
             public_url: crate::auth::metadata::public_url(settings.public_url.as_ref(), listen),
             reach,
+            request_ids: RequestIds::new(),
             tasks,
             metrics,
             draining,
@@ -114,6 +117,8 @@ impl Edge {
 
     /// The routes, in reading order.
     pub fn router(self: &Arc<Self>) -> Router {
+        // A panic on the way to an endpoint is caught in `mcp`; a layer would cost every call.
+        let documents = any(metadata::document).layer(CatchPanicLayer::new());
         Router::new()
             .route("/mcp", any(mcp::all_servers))
             .route("/mcp/", any(mcp::all_servers))
@@ -121,10 +126,9 @@ impl Edge {
             .route("/servers/{server}/mcp/", any(mcp::one_endpoint))
             .route("/{endpoint}/mcp", any(mcp::one_endpoint))
             .route("/{endpoint}/mcp/", any(mcp::one_endpoint))
-            .route("/.well-known/oauth-protected-resource", any(metadata::document))
-            .route("/.well-known/oauth-protected-resource/{*endpoint}", any(metadata::document))
+            .route("/.well-known/oauth-protected-resource", documents.clone())
+            .route("/.well-known/oauth-protected-resource/{*endpoint}", documents)
             .fallback(mcp::nothing_here)
-            .layer(CatchPanicLayer::custom(reply::panicked))
             .with_state(self.clone())
     }
 }

@@ -24,7 +24,8 @@ const SCHEME: &str = "mcpgate:";
 #[derive(Debug)]
 pub struct View {
     parts: Vec<(Arc<ServerSettings>, Arc<List>)>,
-    result: Bytes,
+    /// The list result and the brace that closes a response.
+    closed: Bytes,
     digest: u64,
     table: HashMap<Box<str>, Target>,
     templates: Vec<(Template, Target)>,
@@ -75,17 +76,18 @@ impl View {
                 table.insert(name.into(), target);
             }
         }
-        result.extend_from_slice(b"]}");
+        result.extend_from_slice(b"]}}");
         // The first of equals is the first in config order.
         templates.sort_by_key(|(t, _)| std::cmp::Reverse(t.specificity()));
         let mut hasher = DefaultHasher::new();
         result.hash(&mut hasher);
-        Self { parts, digest: hasher.finish(), result: result.into(), table, templates }
+        Self { parts, digest: hasher.finish(), closed: result.into(), table, templates }
     }
 
-    /// The list result, raw: `{"tools":[...]}`.
-    pub fn result(&self) -> &Bytes {
-        &self.result
+    /// The list result, raw, and the brace that closes a response: `{"tools":[...]}}`. Ready to be sent behind
+    /// the head of any response, so that a list is never copied.
+    pub fn result_and_brace(&self) -> &Bytes {
+        &self.closed
     }
 
     /// Tells what callers see apart.

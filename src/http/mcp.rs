@@ -3,16 +3,18 @@
 //! origin 403 -> authentication 401 -> size 413/431 -> method 405 -> content type 415, accept 406 -> JSON 400 ->
 //! era -> session 400/404 -> relay. The steps up to the method are here; `post`, `get` and `delete` go on.
 
+use std::panic::AssertUnwindSafe;
 use std::sync::Arc;
 
 use axum::body::Body;
 use axum::extract::{Request, State};
 use axum::response::Response;
+use futures_util::FutureExt as _;
 use http::header::CONTENT_LENGTH;
 use http::request::Parts;
 use http::{HeaderMap, Method, StatusCode};
 
-use super::reply::{Extra, Refused, empty};
+use super::reply::{Extra, Refused, empty, panicked};
 use super::request_id::RequestId;
 use super::{Edge, cors, delete, get, headers, origin, post, request_body};
 use crate::auth::challenge::www_authenticate;
@@ -23,6 +25,9 @@ use crate::protocol::header::REQUEST_ID;
 use crate::relay::Caller;
 use crate::session::sessions::PrincipalCap;
 use crate::tenancy::principal::Issuer;
+
+/// How much of a path an error repeats, in characters.
+const MOST_SHOWN: usize = 128;
 
 /// `/mcp`: all servers.
 pub(super) async fn all_servers(State(edge): State<Arc<Edge>>, request: Request) -> Response {
@@ -38,9 +43,10 @@ pub(super) async fn one_endpoint(State(edge): State<Arc<Edge>>, request: Request
 
 /// No endpoint has this path.
 pub(super) async fn nothing_here(State(edge): State<Arc<Edge>>, request: Request) -> Response {
-    let request_id = RequestId::new();
+    let request_id = edge.request_ids.next();
     let message = "There is no MCP endpoint at this path; try /mcp or /servers/{server}/mcp.";
     let refused = Refused::caller(StatusCode::NOT_FOUND, "unknown_path", message);
+    edge.metrics.http_request(label(request.method()), "", StatusCode::NOT_FOUND.as_u16());
     leave(&edge, request.headers(), refused.into_response(&request_id), &request_id)
 }
 
@@ -52,12 +58,18 @@ pub(super) struct Admitted {
 }
 
 async fn enter(edge: &Arc<Edge>, path: &str, request: Request) -> Response {
-    let request_id = RequestId::new();
+    let request_id = edge.request_ids.next();
     let (parts, body) = request.into_parts();
     let origin_headers = parts.headers.contains_key(http::header::ORIGIN).then(|| parts.headers.clone());
     let method = label(&parts.method);
-    let answer = climb(edge, path, parts, body).await;
-    let response = answer.unwrap_or_else(|refused| refused.into_response(&request_id));
+    // Caught here and not by a layer around it all, so that this answer too has its request id and says who may
+    // read it.
+    let answer = AssertUnwindSafe(climb(edge, path, parts, body)).catch_unwind().await;
+    let response = match answer {
+        Ok(Ok(response)) => response,
+        Ok(Err(refused)) => refused.into_response(&request_id),
+        Err(panic) => panicked(&*panic, &request_id),
+    };
     edge.metrics.http_request(method, path, response.status().as_u16());
     match origin_headers {
         Some(headers) => leave(edge, &headers, response, &request_id),
@@ -95,7 +107,8 @@ async fn climb(edge: &Arc<Edge>, path: &str, parts: Parts, body: Body) -> Result
         return Err(request_body::too_large(edge.limits.body));
     }
     let endpoint = edge.relay.endpoint(path).ok_or_else(|| {
-        let message = format!("There is no MCP endpoint at {path}.");
+        let shown: String = path.chars().take(MOST_SHOWN).collect();
+        let message = format!("There is no MCP endpoint at {shown}.");
         Refused::caller(StatusCode::NOT_FOUND, "unknown_endpoint", message)
     })?;
     let admitted = Admitted { parts, caller, endpoint };
@@ -140,7 +153,7 @@ fn declared_length(headers: &HeaderMap) -> Option<u64> {
     headers.get(CONTENT_LENGTH)?.to_str().ok()?.parse().ok()
 }
 
-fn label(method: &Method) -> &'static str {
+pub(super) fn label(method: &Method) -> &'static str {
     match *method {
         Method::GET => "GET",
         Method::POST => "POST",

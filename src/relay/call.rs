@@ -3,7 +3,6 @@
 use std::sync::Arc;
 use std::time::Duration;
 
-use bytes::Bytes;
 use tokio_util::sync::CancellationToken;
 
 use super::clock::{Clock, TimedOut};
@@ -12,8 +11,8 @@ use super::listener::Origin;
 use super::outlet::Outlet;
 use super::route::Route;
 use super::{Relay, Session};
-use crate::protocol::edit::Edit;
-use crate::protocol::envelope::{Request, Response};
+use crate::protocol::edit::{Edit, Text, replaced};
+use crate::protocol::envelope::{Outcome, Request, Response};
 use crate::protocol::error::{Code, Layer, RpcError};
 use crate::protocol::method::Method;
 use crate::protocol::object::{Object, items};
@@ -41,7 +40,7 @@ impl Relay {
         request: &Request,
         route: Route,
         outlet: &Arc<Outlet>,
-    ) -> Option<Bytes> {
+    ) -> Option<Text> {
         let server = route.target.server.clone();
         let clock = Clock::start(&server.timeouts);
         let ended = self.attempt(session, request, &route, outlet).await;
@@ -57,11 +56,11 @@ impl Relay {
         match ended {
             Ended::Answered(response) => {
                 remember_links(session, &server.name, &response);
-                Some(Edit::of(response.bytes()).replace(response.id_span(), request.id()).finish())
+                Some(replaced(response.bytes(), response.id_span(), request.id()))
             }
             Ended::Failed(error) => {
                 tracing::debug!(server = %server.name, reason = error.reason, "{}", error.message);
-                Some(error.to_message(Some(request.id()), None))
+                Some(error.to_message(Some(request.id()), None).into())
             }
             Ended::Cancelled => None,
         }
@@ -181,20 +180,24 @@ fn session_ended(server: &str) -> RpcError {
     RpcError::new(Code::Internal, "session_ended", message).at(server, Layer::Gateway)
 }
 
-/// Whether a tool says itself that it failed. Only for the metric, so a text that looks like it is good enough.
+/// Whether a tool says itself that it failed. Only for the metric, so a look at both ends of the result, where
+/// servers write it, is good enough.
 fn is_tool_error(method: &Method, response: &Response) -> bool {
-    *method == Method::ToolsCall
-        && response
-            .result()
-            .is_some_and(|r| memchr::memmem::find(r.as_bytes(), b"\"isError\":true").is_some())
+    const LOOK: usize = 128;
+    let Outcome::Result(span) = response.outcome() else { return false };
+    let Some(result) = response.bytes().get(span.start..span.end) else { return false };
+    let says_so = |part: &[u8]| memchr::memmem::find(part, b"\"isError\":true").is_some();
+    let first = result.get(..LOOK).unwrap_or(result);
+    let last = result.get(result.len().saturating_sub(LOOK)..).unwrap_or_default();
+    *method == Method::ToolsCall && (says_so(first) || says_so(last))
 }
 
 /// Remembers which server the resource links inside a result came from, since no list need have them (G8).
 fn remember_links(session: &Session, server: &str, response: &Response) {
-    let Some(result) = response.result() else { return };
-    if memchr::memmem::find(result.as_bytes(), b"\"resource_link\"").is_none() {
+    if memchr::memmem::find(response.bytes(), b"\"resource_link\"").is_none() {
         return;
     }
+    let Some(result) = response.result() else { return };
     let content = Object::parse(result).ok().and_then(|r| items(r.get("content")?));
     for item in content.unwrap_or_default() {
         let uri = Object::parse(item).ok().filter(|i| i.text("type").as_deref() == Some("resource_link"));

@@ -2,14 +2,13 @@
 
 use std::sync::Arc;
 
-use bytes::Bytes;
-
 use super::deaf::Deaf;
 use super::shared::SHARED_CLASS;
 use super::{Relay, Session};
 use crate::catalog::fetch::fetch;
 use crate::catalog::shelf::Freshness;
 use crate::catalog::{CallerClass, Endpoint, Kind, List, View};
+use crate::protocol::edit::Text;
 use crate::settings::ServerSettings;
 use crate::settings::servers::Isolation;
 use crate::store::lock;
@@ -70,10 +69,12 @@ impl Relay {
         session: &Arc<Session>,
         endpoint: &Endpoint,
         kind: Kind,
-    ) -> Bytes {
+        id: &str,
+    ) -> Text {
         let view = self.view(session, endpoint, kind, Look::Known).await;
         session.attached.show(kind, view.digest());
-        view.result().clone()
+        let head = format!(r#"{{"jsonrpc":"2.0","id":{id},"result":"#);
+        Text { head: head.into(), tail: view.result_and_brace().clone() }
     }
 
     fn known_list(

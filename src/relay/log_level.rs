@@ -48,7 +48,7 @@ impl Relay {
             .map(|(_, link)| self.tasks.spawn(async move { send_level(&link, level).await }));
         let all: Vec<_> = tell.collect();
         let _ = tokio::time::timeout(PATIENCE, futures_util::future::join_all(all)).await;
-        Ok(Bytes::from_static(b"{}"))
+        Ok(super::request::respond(request.id(), b"{}"))
     }
 
     /// Brings a new link to the session's state: its log level and its subscriptions.

@@ -9,7 +9,7 @@ use super::outlet::Outlet;
 use super::route::{Route, progress_token};
 use super::{Relay, Session};
 use crate::catalog::{Endpoint, Kind, Naming, Target};
-use crate::protocol::edit::one_line;
+use crate::protocol::edit::{Text, one_line};
 use crate::protocol::envelope::Request;
 use crate::protocol::error::{Code, RpcError};
 use crate::protocol::method::Method;
@@ -67,7 +67,7 @@ impl Relay {
             })
         };
         let join = match batching {
-            Batching::Single => |responses: Vec<Bytes>| responses.into_iter().next(),
+            Batching::Single => |responses: Vec<Text>| responses.into_iter().next(),
             Batching::Array => array,
         };
         Ok(answer(work, outlet, form, self.grace, &self.tasks, join).await)
@@ -88,9 +88,9 @@ impl Relay {
         endpoint: &Arc<Endpoint>,
         request: Request,
         outlet: &Arc<Outlet>,
-    ) -> Option<Bytes> {
+    ) -> Option<Text> {
         let result = match request.method() {
-            Method::Ping => Ok(Bytes::from_static(b"{}")),
+            Method::Ping => Ok(respond(request.id(), b"{}").into()),
             Method::Initialize => Err(RpcError::new(
                 Code::InvalidRequest,
                 "already_initialized",
@@ -100,7 +100,7 @@ impl Relay {
             Method::PromptsList => self.listed(session, endpoint, &request, Kind::Prompts).await,
             Method::ResourcesList => self.listed(session, endpoint, &request, Kind::Resources).await,
             Method::ResourceTemplatesList => self.listed(session, endpoint, &request, Kind::Templates).await,
-            Method::SetLevel => self.set_level(session, &request).await,
+            Method::SetLevel => self.set_level(session, &request).await.map(Text::from),
             Method::ToolsCall
             | Method::PromptsGet
             | Method::ResourcesRead
@@ -116,8 +116,8 @@ impl Relay {
             },
         };
         Some(match result {
-            Ok(result) => respond(request.id(), &result),
-            Err(error) => error.to_message(Some(request.id()), None),
+            Ok(result) => result,
+            Err(error) => error.to_message(Some(request.id()), None).into(),
         })
     }
 
@@ -127,7 +127,7 @@ impl Relay {
         request: &Request,
         route: Route,
         outlet: &Arc<Outlet>,
-    ) -> Option<Bytes> {
+    ) -> Option<Text> {
         match request.method() {
             Method::ResourcesSubscribe => self.subscribe(session, request, route, outlet).await,
             Method::ResourcesUnsubscribe => self.unsubscribe(session, request, route, outlet).await,
@@ -142,7 +142,7 @@ impl Relay {
         endpoint: &Endpoint,
         request: &Request,
         kind: Kind,
-    ) -> Result<Bytes, RpcError> {
+    ) -> Result<Text, RpcError> {
         if let Some(raw) = request.params() {
             let params = Object::parse(raw).map_err(|e| {
                 RpcError::new(Code::InvalidParams, "invalid_params", format!("params cannot be read: {e}"))
@@ -152,7 +152,7 @@ impl Relay {
                 return Err(RpcError::new(Code::InvalidParams, "unknown_cursor", message));
             }
         }
-        Ok(self.list(session, endpoint, kind).await)
+        Ok(self.list(session, endpoint, kind, request.id()).await)
     }
 }
 
@@ -186,12 +186,13 @@ fn no_such_method(request: &Request) -> RpcError {
     RpcError::new(Code::MethodNotFound, "unknown_method", format!("unknown method `{shown}`"))
 }
 
-fn array(responses: Vec<Bytes>) -> Option<Bytes> {
+fn array(responses: Vec<Text>) -> Option<Text> {
     if responses.is_empty() {
         return None;
     }
+    let responses: Vec<Bytes> = responses.into_iter().map(Text::join).collect();
     let mut out = vec![b'['];
     out.extend_from_slice(&responses.join(&b","[..]));
     out.push(b']');
-    Some(out.into())
+    Some(Bytes::from(out).into())
 }

@@ -2,12 +2,11 @@
 
 use std::sync::Arc;
 
-use bytes::Bytes;
-
 use super::conversation::Subscription;
 use super::outlet::Outlet;
 use super::route::Route;
 use super::{Relay, Session};
+use crate::protocol::edit::Text;
 use crate::protocol::envelope::{Message, Request};
 use crate::protocol::object::Object;
 use crate::settings::servers::Isolation;
@@ -26,7 +25,7 @@ impl Relay {
         request: &Request,
         route: Route,
         outlet: &Arc<Outlet>,
-    ) -> Option<Bytes> {
+    ) -> Option<Text> {
         let (server, own) = (route.target.server.name.clone(), route.target.own.clone());
         let response = self.call(session, request, route, outlet).await?;
         if let Some(uri) = uri(request).filter(|_| succeeded(&response)) {
@@ -48,7 +47,7 @@ impl Relay {
         request: &Request,
         route: Route,
         outlet: &Arc<Outlet>,
-    ) -> Option<Bytes> {
+    ) -> Option<Text> {
         if let Some(uri) = uri(request) {
             lock(&session.attached.subscriptions).remove(&uri);
             let _ = self.sessions.change(session, Change::Unsubscribe(uri)).await;
@@ -57,7 +56,7 @@ impl Relay {
         let shared = matches!(server.isolation, Isolation::Shared { .. });
         // A shared link serves others too: the server goes on telling while one of them listens.
         if shared && self.sessions.all().iter().any(|s| is_subscribed(s, &server.name, own)) {
-            return Some(super::request::respond(request.id(), b"{}"));
+            return Some(super::request::respond(request.id(), b"{}").into());
         }
         self.call(session, request, route, outlet).await
     }
@@ -80,6 +79,6 @@ fn uri(request: &Request) -> Option<String> {
     Some(Object::parse(request.params()?).ok()?.text("uri")?.into_owned())
 }
 
-fn succeeded(response: &Bytes) -> bool {
-    matches!(Message::parse(response.clone()), Ok(Message::Response(r)) if r.result().is_some())
+fn succeeded(response: &Text) -> bool {
+    matches!(Message::parse(response.clone().join()), Ok(Message::Response(r)) if r.result().is_some())
 }

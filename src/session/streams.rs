@@ -29,7 +29,8 @@ pub struct Streams {
 /// What the lock guards.
 #[derive(Debug)]
 pub(super) struct Inner {
-    pub(super) streams: BTreeMap<StreamId, Stream>,
+    /// Boxed: a map's node has room for a dozen, and most sessions have one.
+    pub(super) streams: BTreeMap<StreamId, Box<Stream>>,
     pub(super) notices: Notices,
     epoch: Epoch,
     next_stream: u32,
@@ -77,7 +78,7 @@ impl Streams {
         let id = StreamId { epoch: inner.epoch, number: inner.next_stream };
         inner.next_stream = inner.next_stream.saturating_add(1);
         let stream = Stream::new(StreamRole::Post, inner.usage.clone());
-        inner.streams.insert(id, stream);
+        inner.streams.insert(id, Box::new(stream));
         self.attach(&mut inner, id, 0)
     }
 
@@ -87,7 +88,7 @@ impl Streams {
         let id = inner.get_id();
         if !inner.streams.contains_key(&id) {
             let stream = Stream::new(StreamRole::Get, inner.usage.clone());
-            inner.streams.insert(id, stream);
+            inner.streams.insert(id, Box::new(stream));
         }
         let from = inner.streams.get(&id).map_or(0, |s| s.delivered);
         self.attach(&mut inner, id, from)

@@ -78,6 +78,41 @@ impl TestGateway {
         self.stop.cancel();
     }
 
+    /// Tells it to stop and waits until it takes no new sessions any more.
+    pub(crate) async fn begin_to_stop(&self) {
+        self.stop();
+        self.until("mcpgate_draining", |draining| draining == 1.0).await;
+    }
+
+    /// Waits until one sample of `/metrics` is as wanted.
+    pub(crate) async fn until(&self, series: &str, wanted: impl Fn(f64) -> bool) {
+        let wait = async {
+            while !wanted(self.sample(series)) {
+                tokio::time::sleep(Duration::from_millis(5)).await;
+            }
+        };
+        let waited = tokio::time::timeout(crate::client::SOON, wait).await;
+        waited.unwrap_or_else(|_| panic!("{series} stays {}", self.sample(series)));
+    }
+
+    /// Waits until so many sessions live, over all revisions.
+    pub(crate) async fn until_sessions(&self, count: f64) {
+        let wait = async {
+            while self.sessions() != count {
+                tokio::time::sleep(Duration::from_millis(5)).await;
+            }
+        };
+        let waited = tokio::time::timeout(crate::client::SOON, wait).await;
+        waited.unwrap_or_else(|_| panic!("{} sessions live, not {count}", self.sessions()));
+    }
+
+    /// How many sessions live, over all revisions.
+    pub(crate) fn sessions(&self) -> f64 {
+        let text = self.metrics();
+        let lines = text.lines().filter(|l| l.starts_with("mcpgate_sessions_active{"));
+        lines.filter_map(|l| l.rsplit(' ').next()?.parse::<f64>().ok()).sum()
+    }
+
     /// Stops it and waits until it has.
     pub(crate) async fn stopped(self) {
         self.stop.cancel();

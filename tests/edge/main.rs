@@ -1,0 +1,20 @@
+//! The HTTP surface: what callers may send, and what they get for it.
+
+#[path = "../support/client.rs"]
+mod client;
+#[path = "../auth/support.rs"]
+#[allow(dead_code, unreachable_pub, reason = "another area's keys and tokens; a part of them is used here")]
+mod credentials;
+#[path = "../support/gateway.rs"]
+mod gateway;
+#[path = "../support/http_server.rs"]
+mod http_server;
+#[path = "../support/raw.rs"]
+mod raw;
+
+mod accept;
+mod cors;
+mod methods;
+mod paths;
+mod session_header;
+mod versions;
