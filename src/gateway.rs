@@ -17,7 +17,7 @@ use crate::catalog::Endpoint;
 use crate::http::{BuildError, Edge, serve};
 use crate::relay::Relay;
 use crate::settings::Settings;
-use crate::store::MemorySessions;
+use crate::store::MemoryStore;
 use crate::telemetry::Metrics;
 use crate::upstream::Connector;
 use crate::upstream::http::HttpClient;
@@ -76,7 +76,7 @@ impl Gateway {
             Watch::Nobody => Guard::none(),
         };
         let connector = Connector::new(HttpClient::new(), guard, tasks.clone(), metrics.clone());
-        let store = Arc::new(MemorySessions::default());
+        let store = Arc::new(MemoryStore::default());
         let relay = Relay::new(&settings, store, connector, tasks.clone(), metrics.clone());
         let draining = CancellationToken::new();
         let edge =

@@ -166,15 +166,23 @@ impl Relay {
         }
     }
 
-    /// Stops: lets running calls go on for at most `drain`, then ends all sessions and links.
+    /// Stops: ends what is idle at once, lets running calls go on for at most `drain`, then ends all sessions and
+    /// links. A call that still runs is told on its stream that its outcome is unknown.
     pub async fn shut_down(&self, drain: Duration) {
         let deadline = tokio::time::Instant::now() + drain;
+        for session in self.sessions.all() {
+            session.streams.end_get();
+            if session.running() == 0 {
+                session.streams.end_connections();
+                self.sessions.end(&session, EndReason::Shutdown).await;
+            }
+        }
         // Nothing signals the last call's end across all sessions; at shutdown a short poll is the simpler truth.
         while self.sessions.all().iter().any(|s| s.running() > 0) && tokio::time::Instant::now() < deadline {
             tokio::time::sleep(Duration::from_millis(20)).await;
         }
         for session in self.sessions.all() {
-            session.streams.end_connections();
+            session.streams.end_get();
             self.sessions.end(&session, EndReason::Shutdown).await;
         }
         self.shared.close_all().await;

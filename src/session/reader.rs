@@ -51,11 +51,8 @@ impl Reader {
 
     /// Ends this connection with `retry:`, so that the caller comes back.
     pub fn end_with_retry(&self) {
-        let mut inner = lock(&self.streams.inner);
-        let slot =
-            inner.streams.get_mut(&self.stream).and_then(|s| s.slots.iter_mut().find(|r| r.id == self.id));
-        if let Some(slot) = slot {
-            slot.end(Ending::Retry);
+        if let Some(stream) = lock(&self.streams.inner).streams.get_mut(&self.stream) {
+            stream.end_reader(self.id, Ending::Retry);
         }
     }
 
@@ -66,7 +63,7 @@ impl Reader {
         let inner = &mut *inner;
         let is_get = self.stream == inner.get_id();
         let Some(stream) = inner.streams.get_mut(&self.stream) else { return Poll::Ready(Step::End) };
-        let newest = stream.slots.last().is_some_and(|s| s.id == self.id);
+        let reads = stream.reader() == Some(self.id);
         let Some(slot) = stream.slots.iter_mut().find(|s| s.id == self.id) else {
             return Poll::Ready(Step::End);
         };
@@ -80,7 +77,7 @@ impl Reader {
                 stream.resumable = true;
             }
         }
-        if newest {
+        if reads {
             for entry in stream.log.after(slot.cursor) {
                 let id = EventId { stream: self.stream, place: entry.place };
                 encode::event(out, Some(IdText::of(id).as_str()), &entry.payload);
