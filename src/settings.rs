@@ -19,6 +19,7 @@ pub mod servers;
 mod sources;
 mod tree;
 mod units;
+pub mod watch;
 pub mod written;
 
 use std::net::SocketAddr;

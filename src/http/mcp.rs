@@ -43,7 +43,7 @@ pub(super) async fn one_endpoint(State(edge): State<Arc<Edge>>, request: Request
 
 /// No endpoint has this path.
 pub(super) async fn nothing_here(State(edge): State<Arc<Edge>>, request: Request) -> Response {
-    let request_id = RequestId::new();
+    let request_id = edge.request_ids.next();
     let message = "There is no MCP endpoint at this path; try /mcp or /servers/{server}/mcp.";
     let refused = Refused::caller(StatusCode::NOT_FOUND, "unknown_path", message);
     edge.metrics.http_request(label(request.method()), "", StatusCode::NOT_FOUND.as_u16());
@@ -58,7 +58,7 @@ pub(super) struct Admitted {
 }
 
 async fn enter(edge: &Arc<Edge>, path: &str, request: Request) -> Response {
-    let request_id = RequestId::new();
+    let request_id = edge.request_ids.next();
     let (parts, body) = request.into_parts();
     let origin_headers = parts.headers.contains_key(http::header::ORIGIN).then(|| parts.headers.clone());
     let method = label(&parts.method);
@@ -85,14 +85,14 @@ pub(super) fn leave(
     request_id: &RequestId,
 ) -> Response {
     response.headers_mut().insert(REQUEST_ID, request_id.header());
-    if edge.origins.judge(request) == origin::Verdict::Allowed {
+    if edge.admission.load().origins.judge(request) == origin::Verdict::Allowed {
         cors::expose(request, response.headers_mut());
     }
     response
 }
 
 async fn climb(edge: &Arc<Edge>, path: &str, parts: Parts, body: Body) -> Result<Response, Refused> {
-    if edge.origins.judge(&parts.headers) == origin::Verdict::Refused {
+    if edge.admission.load().origins.judge(&parts.headers) == origin::Verdict::Refused {
         let message = "Pages of this origin may not call here; the operator can list it under `origins`.";
         return Err(Refused::caller(StatusCode::FORBIDDEN, "origin_refused", message));
     }
@@ -125,7 +125,7 @@ async fn climb(edge: &Arc<Edge>, path: &str, parts: Parts, body: Body) -> Result
 }
 
 async fn authenticate(edge: &Edge, path: &str, headers: &HeaderMap) -> Result<Caller, Refused> {
-    let principal = match edge.authenticator.authenticate(headers).await {
+    let principal = match edge.admission.load_full().authenticator.authenticate(headers).await {
         Ok(principal) => principal,
         Err(refusal) => return Err(refused(edge, path, &refusal)),
     };
@@ -143,7 +143,7 @@ fn refused(edge: &Edge, path: &str, refusal: &Refusal) -> Refused {
             StatusCode::UNAUTHORIZED
         }
     };
-    let has_document = edge.authenticator.issuers().next().is_some();
+    let has_document = edge.admission.load().authenticator.issuers().next().is_some();
     let metadata = has_document.then(|| metadata_url(&edge.public_url, path));
     let challenge = www_authenticate(refusal, metadata.as_deref(), None);
     Refused::caller(status, refusal.reason, refusal.message).with(Extra::Challenge(challenge))

@@ -5,11 +5,11 @@ use std::sync::Arc;
 use axum::body::Body;
 use axum::response::Response;
 use bytes::Bytes;
-use http::{HeaderMap, StatusCode};
+use http::StatusCode;
 
 use super::accept::{Accepts, is_json};
 use super::mcp::Admitted;
-use super::reply::{Extra, Refused, empty, json, sse};
+use super::reply::{Extra, Refused, empty, json, json_text, sse};
 use super::sse_body::SseBody;
 use super::{Edge, headers, request_body};
 use crate::protocol::envelope::{Malformed, Message, Request, batch};
@@ -20,7 +20,6 @@ use crate::protocol::revision::Era;
 use crate::relay::request::Batching;
 use crate::relay::{Answer, Busy, Form, InitializeError, Session};
 use crate::session::sessions::OpenError;
-use crate::store::StoreError;
 
 /// The most messages in a 2025-03-26 batch.
 const MOST_IN_BATCH: usize = 100;
@@ -83,7 +82,7 @@ async fn legacy(
     let form = accepts.form().ok_or_else(|| refuse(not_acceptable()))?;
     let answer = edge.relay.requests(&session, &admitted.endpoint, requests, form, batching).await;
     match answer {
-        Ok(Answer::Json(body)) => Ok(json(StatusCode::OK, body)),
+        Ok(Answer::Json(text)) => Ok(json_text(text)),
         Ok(Answer::Accepted) => Ok(empty(StatusCode::ACCEPTED)),
         Ok(Answer::Stream(reader)) => Ok(sse(Body::new(SseBody::new(edge, &admitted.caller, reader)))),
         Err(busy @ Busy) => {
@@ -221,10 +220,4 @@ fn not_acceptable() -> Refused {
     let message =
         "The answer would be application/json or text/event-stream; the Accept header allows neither.";
     Refused::caller(StatusCode::NOT_ACCEPTABLE, "not_acceptable", message)
-}
-
-impl From<StoreError> for Refused {
-    fn from(error: StoreError) -> Self {
-        Self::unavailable("store_unreachable", error.to_string())
-    }
 }

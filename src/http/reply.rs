@@ -1,6 +1,8 @@
 //! Answers: the one place where refusals become statuses, headers and bodies (design section 12).
 
 use std::any::Any;
+use std::pin::Pin;
+use std::task::{Context, Poll};
 
 use axum::body::Body;
 use axum::response::Response;
@@ -9,6 +11,7 @@ use http::header::{ALLOW, CACHE_CONTROL, CONTENT_TYPE, RETRY_AFTER, WWW_AUTHENTI
 use http::{HeaderValue, StatusCode};
 
 use super::request_id::RequestId;
+use crate::protocol::edit::Text;
 use crate::protocol::error::{Code, RpcError};
 use crate::protocol::header::ACCEL_BUFFERING;
 
@@ -101,6 +104,16 @@ pub(super) fn json(status: StatusCode, body: Bytes) -> Response {
     response
 }
 
+/// One JSON text in two pieces.
+pub(super) fn json_text(text: Text) -> Response {
+    if text.tail.is_empty() {
+        return json(StatusCode::OK, text.head);
+    }
+    let mut response = Response::new(Body::new(Pieces(text)));
+    response.headers_mut().insert(CONTENT_TYPE, HeaderValue::from_static("application/json"));
+    response
+}
+
 /// A status without a body.
 pub(super) fn empty(status: StatusCode) -> Response {
     let mut response = Response::new(Body::empty());
@@ -118,6 +131,31 @@ pub(super) fn sse(body: Body) -> Response {
     response
 }
 
+/// The body of a text in two pieces.
+struct Pieces(Text);
+
+impl http_body::Body for Pieces {
+    type Data = Bytes;
+    type Error = std::convert::Infallible;
+
+    fn poll_frame(
+        mut self: Pin<&mut Self>,
+        _cx: &mut Context<'_>,
+    ) -> Poll<Option<Result<http_body::Frame<Bytes>, Self::Error>>> {
+        let next = if self.0.head.is_empty() { &mut self.0.tail } else { &mut self.0.head };
+        let piece = std::mem::take(next);
+        Poll::Ready((!piece.is_empty()).then(|| Ok(http_body::Frame::data(piece))))
+    }
+
+    fn is_end_stream(&self) -> bool {
+        self.0.head.is_empty() && self.0.tail.is_empty()
+    }
+
+    fn size_hint(&self) -> http_body::SizeHint {
+        http_body::SizeHint::with_exact((self.0.head.len() + self.0.tail.len()) as u64)
+    }
+}
+
 /// The answer when our own code panicked: the caller hears of it, others notice nothing (case-I13).
 pub(super) fn panicked(panic: &(dyn Any + Send), request_id: &RequestId) -> Response {
     let what =
@@ -132,12 +170,13 @@ pub(super) fn panicked(panic: &(dyn Any + Send), request_id: &RequestId) -> Resp
 mod tests {
     use http_body_util::BodyExt as _;
 
+    use super::super::request_id::RequestIds;
     use super::*;
 
     /// case-I13: a panic is a 500 that can be found in the log, and says nothing of the inside.
     #[tokio::test]
     async fn a_panic_is_an_answer() {
-        let id = RequestId::new();
+        let id = RequestIds::new().next();
         let answer = panicked(&"index out of bounds", &id);
         assert_eq!(answer.status(), StatusCode::INTERNAL_SERVER_ERROR);
         let body = answer.into_body().collect().await.expect("a body").to_bytes();

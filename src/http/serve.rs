@@ -71,7 +71,8 @@ async fn speak(socket: TcpStream, router: Router, limits: &LimitSettings, stop: 
     };
     match protocol {
         Ok(Some(Protocol::Http1)) => speak_http1(socket, router, limits, stop).await,
-        Ok(Some(Protocol::Http2)) => speak_http2(socket, router, limits, stop).await,
+        // Boxed: its state is much larger, and every connection would have room for it.
+        Ok(Some(Protocol::Http2)) => Box::pin(speak_http2(socket, router, limits, stop)).await,
         Ok(None) | Err(_) => {}
     }
 }

@@ -3,7 +3,7 @@
 use std::sync::Arc;
 use std::task::{Context, Poll};
 
-use super::event::{EventId, StreamId};
+use super::event::{EventId, IdText, StreamId};
 use super::stream::{Ending, Phase, StreamRole};
 use super::streams::Streams;
 use crate::protocol::sse::encode;
@@ -73,14 +73,14 @@ impl Reader {
             self.opened = true;
             if self.streams.primes {
                 let id = EventId { stream: self.stream, place: slot.cursor };
-                encode::priming(out, &id.to_string(), retry);
+                encode::priming(out, IdText::of(id).as_str(), retry);
                 stream.resumable = true;
             }
         }
         if reads {
             for entry in stream.log.after(slot.cursor) {
                 let id = EventId { stream: self.stream, place: entry.place };
-                encode::event(out, Some(&id.to_string()), &entry.payload);
+                encode::event(out, Some(IdText::of(id).as_str()), &entry.payload);
                 slot.cursor = entry.place;
                 stream.resumable = true;
             }

@@ -5,6 +5,7 @@ use std::sync::{Arc, Mutex};
 use std::time::{Duration, Instant};
 
 use bytes::Bytes;
+use tokio::sync::Notify;
 
 use super::event::{EventId, StreamId};
 use super::log::{Budget, EventKind, Surplus, Usage};
@@ -24,12 +25,15 @@ pub struct Streams {
     pub(super) inner: Mutex<Inner>,
     pub(super) settings: Arc<StreamSettings>,
     pub(super) primes: bool,
+    /// Told when the standalone GET is opened.
+    get_opened: Notify,
 }
 
 /// What the lock guards.
 #[derive(Debug)]
 pub(super) struct Inner {
-    pub(super) streams: BTreeMap<StreamId, Stream>,
+    /// Boxed: a map's node has room for a dozen, and most sessions have one.
+    pub(super) streams: BTreeMap<StreamId, Box<Stream>>,
     pub(super) notices: Notices,
     epoch: Epoch,
     next_stream: u32,
@@ -67,7 +71,12 @@ impl Streams {
             dropped: 0,
             over: false,
         };
-        Self { inner: Mutex::new(inner), settings, primes: revision.primes_streams() }
+        Self {
+            inner: Mutex::new(inner),
+            settings,
+            primes: revision.primes_streams(),
+            get_opened: Notify::new(),
+        }
     }
 
     /// Begins the stream of a POST and attaches its caller.
@@ -77,7 +86,7 @@ impl Streams {
         let id = StreamId { epoch: inner.epoch, number: inner.next_stream };
         inner.next_stream = inner.next_stream.saturating_add(1);
         let stream = Stream::new(StreamRole::Post, inner.usage.clone());
-        inner.streams.insert(id, stream);
+        inner.streams.insert(id, Box::new(stream));
         self.attach(&mut inner, id, 0)
     }
 
@@ -87,9 +96,10 @@ impl Streams {
         let id = inner.get_id();
         if !inner.streams.contains_key(&id) {
             let stream = Stream::new(StreamRole::Get, inner.usage.clone());
-            inner.streams.insert(id, stream);
+            inner.streams.insert(id, Box::new(stream));
         }
         let from = inner.streams.get(&id).map_or(0, |s| s.delivered);
+        self.get_opened.notify_waiters();
         self.attach(&mut inner, id, from)
     }
 
@@ -113,6 +123,22 @@ impl Streams {
     pub fn has_get(&self) -> bool {
         let inner = lock(&self.inner);
         inner.streams.contains_key(&inner.get_id())
+    }
+
+    /// Whether a GET is open at this moment.
+    pub fn get_is_open(&self) -> bool {
+        let inner = lock(&self.inner);
+        inner.streams.get(&inner.get_id()).is_some_and(|s| !s.slots.is_empty())
+    }
+
+    /// Waits until a GET was opened once.
+    pub async fn get_opened(&self) {
+        let opened = self.get_opened.notified();
+        tokio::pin!(opened);
+        opened.as_mut().enable();
+        if !self.has_get() {
+            opened.await;
+        }
     }
 
     /// Adds an event to a stream. `false` if nobody can ever read it, or there is no such stream.
@@ -197,7 +223,7 @@ impl Streams {
 
     /// Whether any connection goes on reading.
     pub fn has_readers(&self) -> bool {
-        lock(&self.inner).streams.values().any(Stream::is_attended)
+        lock(&self.inner).streams.values().any(|s| s.is_attended())
     }
 
     /// Events dropped from full logs since last asked.

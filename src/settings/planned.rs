@@ -27,6 +27,11 @@ const PLANNED: [(&[&str], &str); 18] = [
 const ONE_REPLICA: &str = "a session lives on one replica; run one, with `store: memory`";
 const SESSIONS: &str = "callers need a session; leave the key out";
 
+/// The keys and what to do instead, in the order of the design.
+pub(super) fn planned() -> impl Iterator<Item = (&'static [&'static str], &'static str)> {
+    PLANNED.iter().copied()
+}
+
 /// What to do instead of the key at `path`, if it is one that is planned.
 pub(super) fn remedy(path: &[&str]) -> Option<&'static str> {
     let fits = |pattern: &[&str]| {

@@ -1,7 +1,7 @@
 //! Keys and tokens that are made at test time, a server of key sets on loopback, and an authenticator over both.
 
 use std::sync::atomic::{AtomicUsize, Ordering};
-use std::sync::{Arc, Mutex};
+use std::sync::{Arc, Mutex, Once};
 use std::time::{Duration, SystemTime, UNIX_EPOCH};
 
 use aws_lc_rs::encoding::{AsDer, Pkcs8V1Der};
@@ -21,6 +21,7 @@ use mcpgate::auth::{Authenticator, Pace, Reach, Refusal};
 use mcpgate::settings::AuthSettings;
 use mcpgate::settings::auth::{Anonymous, ApiKey, JwksSource, JwtIssuer};
 use mcpgate::telemetry::Metrics;
+use mcpgate::telemetry::logs::{self, LogFormat};
 use mcpgate::tenancy::Principal;
 use serde_json::{Value, json};
 use tokio::sync::Notify;
@@ -216,6 +217,38 @@ async fn ask(state: Arc<JwksState>) -> Response {
     }
 }
 
+/// All log lines of this test binary, at the most talkative level. It is set up before anything is logged: a
+/// subscriber of one test alone would miss lines whose place in the code another test came to first.
+#[derive(Clone, Copy)]
+pub struct Log;
+
+static LOG: Mutex<Vec<u8>> = Mutex::new(Vec::new());
+
+impl Log {
+    fn keep() {
+        static ONCE: Once = Once::new();
+        ONCE.call_once(|| {
+            let dispatch = logs::dispatch(LogFormat::Text, "trace", || Log).unwrap();
+            tracing::dispatcher::set_global_default(dispatch).unwrap();
+        });
+    }
+
+    pub fn read() -> String {
+        String::from_utf8_lossy(&LOG.lock().unwrap()).into_owned()
+    }
+}
+
+impl std::io::Write for Log {
+    fn write(&mut self, line: &[u8]) -> std::io::Result<usize> {
+        LOG.lock().unwrap().extend_from_slice(line);
+        Ok(line.len())
+    }
+
+    fn flush(&mut self) -> std::io::Result<()> {
+        Ok(())
+    }
+}
+
 /// An authenticator and what it is made of.
 pub struct Gate {
     pub authenticator: Authenticator,
@@ -257,6 +290,7 @@ impl Gate {
     }
 
     pub fn paced(settings: &AuthSettings, pace: Pace) -> Self {
+        Log::keep();
         let metrics = Arc::new(Metrics::default());
         let client = mcpgate::auth::key_client().unwrap();
         let (tasks, ours) = (TaskTracker::new(), Arc::clone(&metrics));

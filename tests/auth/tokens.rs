@@ -130,7 +130,7 @@ async fn forged_tokens_are_refused() {
     assert_eq!(gate.word(&format!("{header}.{changed}.{signature}")).await, "bad_signature");
     // HS256 with the public key as the secret, in the forms an attacker would try.
     let jwk = ours.jwk();
-    for secret in [jwk["n"].as_str().unwrap().to_owned(), jwk.to_string(), jwks(&[jwk.clone()])] {
+    for secret in [jwk["n"].as_str().unwrap().to_owned(), jwk.to_string(), jwks(std::slice::from_ref(&jwk))] {
         let header = Header { kid: Some("k1".to_owned()), ..Header::new(Algorithm::HS256) };
         let secret = EncodingKey::from_secret(secret.as_bytes()).unwrap();
         let token = jsonwebtoken::encode(&header, &claims(), &secret).unwrap();

@@ -1,7 +1,7 @@
 //! Callers without a credential, with a key, with two; and what nothing may ever show.
 
 use std::net::SocketAddr;
-use std::sync::{Arc, Mutex};
+use std::sync::Arc;
 use std::time::{Duration, SystemTime};
 
 use futures_util::FutureExt as _;
@@ -9,7 +9,7 @@ use http::HeaderMap;
 use mcpgate::auth::{Authenticator, Pace, Reach, RefusalKind, Unusable, challenge};
 use mcpgate::settings::AuthSettings;
 use mcpgate::settings::auth::{Anonymous, JwksSource};
-use mcpgate::telemetry::{Metrics, logs};
+use mcpgate::telemetry::Metrics;
 use mcpgate::tenancy::{Issuer, Principal};
 use tokio_util::task::TaskTracker;
 
@@ -151,22 +151,6 @@ async fn two_credentials_are_malformed() {
 /// case-F11, case-F13: no credential is in a log line, an error, a header, a metric or a Debug text.
 #[tokio::test]
 async fn no_credential_shows_anywhere() {
-    #[derive(Clone, Default)]
-    struct Page(Arc<Mutex<Vec<u8>>>);
-    impl std::io::Write for Page {
-        fn write(&mut self, line: &[u8]) -> std::io::Result<usize> {
-            self.0.lock().unwrap().extend_from_slice(line);
-            Ok(line.len())
-        }
-        fn flush(&mut self) -> std::io::Result<()> {
-            Ok(())
-        }
-    }
-    let page = Page::default();
-    let writer = page.clone();
-    let dispatch = logs::dispatch(logs::LogFormat::Text, "trace", move || writer.clone()).unwrap();
-    let _guard = tracing::dispatcher::set_default(&dispatch);
-
     let pair = Pair::ec("k1");
     let server = Jwks::start(jwks(&[pair.jwk()])).await;
     let mut source = server.url.clone();
@@ -198,7 +182,7 @@ async fn no_credential_shows_anywhere() {
     }
     seen += &format!("{:?}", gate.authenticator);
     seen += &gate.metrics.encode();
-    seen += &String::from_utf8(page.0.lock().unwrap().clone()).unwrap();
+    seen += &Log::read();
     assert!(seen.contains("a caller is refused"), "the log was read:\n{seen}");
     assert!(seen.contains("is not to be had"), "the failed fetch was logged:\n{seen}");
     for canary in ["CANARY", &payload, &signature] {

@@ -10,7 +10,7 @@ use std::net::SocketAddr;
 use std::sync::Arc;
 use std::time::Duration;
 
-use mcpgate::gateway::{Gateway, Watch};
+use mcpgate::gateway::{Gateway, Listeners, Watch};
 use mcpgate::settings::servers::{
     HttpSettings, Isolation, StdioSettings, TimeoutSettings, TransportSettings,
 };
@@ -181,10 +181,11 @@ impl Setup {
         let address = listener.local_addr().expect("an address");
         let gateway = Gateway::build(self.settings, address, Watch::Nobody).expect("a gateway");
         let metrics = gateway.metrics();
+        let listeners = Listeners { callers: listener, admin: None };
         let stop = CancellationToken::new();
         let until = stop.clone();
         let served = TaskTracker::new()
-            .spawn(async move { gateway.serve(listener, async move { until.cancelled().await }).await });
+            .spawn(async move { gateway.serve(listeners, async move { until.cancelled().await }).await });
         let end = stop.clone().drop_guard();
         TestGateway { address, gateway: Running { metrics }, stop, _end: end, served }
     }
