@@ -7,6 +7,8 @@ mod client;
 mod credentials;
 #[path = "../support/gateway.rs"]
 mod gateway;
+#[path = "../support/h2.rs"]
+mod h2;
 #[path = "../support/http_server.rs"]
 mod http_server;
 #[path = "../support/raw.rs"]
@@ -14,7 +16,16 @@ mod raw;
 
 mod accept;
 mod cors;
+mod depth;
+mod garbage;
+mod metadata;
 mod methods;
+mod metrics;
 mod paths;
+mod protocols;
+mod secrets;
 mod session_header;
+mod sizes;
+mod slow;
+mod tokens;
 mod versions;
