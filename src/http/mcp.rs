@@ -1,4 +1,4 @@
-//! The dispatch ladder: one order of checks for every request (design section 5, protocol.md E1 to E16).
+//! The dispatch ladder: one order of checks for every request (E1 to E16).
 //!
 //! origin 403 -> authentication 401 -> size 413/431 -> method 405 -> content type 415, accept 406 -> JSON 400 ->
 //! era -> session 400/404 -> relay. The steps up to the method are here; `post`, `get` and `delete` go on.
@@ -55,6 +55,7 @@ pub(super) struct Admitted {
     pub(super) parts: Parts,
     pub(super) caller: Caller,
     pub(super) endpoint: Arc<Endpoint>,
+    pub(super) request_id: RequestId,
 }
 
 async fn enter(edge: &Arc<Edge>, path: &str, request: Request) -> Response {
@@ -64,13 +65,21 @@ async fn enter(edge: &Arc<Edge>, path: &str, request: Request) -> Response {
     let method = label(&parts.method);
     // Caught here and not by a layer around it all, so that this answer too has its request id and says who may
     // read it.
-    let answer = AssertUnwindSafe(climb(edge, path, parts, body)).catch_unwind().await;
+    let answer = AssertUnwindSafe(climb(edge, path, parts, body, &request_id)).catch_unwind().await;
     let response = match answer {
         Ok(Ok(response)) => response,
         Ok(Err(refused)) => refused.into_response(&request_id),
         Err(panic) => panicked(&*panic, &request_id),
     };
-    edge.metrics.http_request(method, path, response.status().as_u16());
+    let status = response.status().as_u16();
+    edge.metrics.http_request(method, path, status);
+    tracing::debug!(
+        request.id = request_id.as_str(),
+        http.method = method,
+        http.path = path,
+        status,
+        "answered"
+    );
     match origin_headers {
         Some(headers) => leave(edge, &headers, response, &request_id),
         None => leave(edge, &HeaderMap::new(), response, &request_id),
@@ -91,7 +100,13 @@ pub(super) fn leave(
     response
 }
 
-async fn climb(edge: &Arc<Edge>, path: &str, parts: Parts, body: Body) -> Result<Response, Refused> {
+async fn climb(
+    edge: &Arc<Edge>,
+    path: &str,
+    parts: Parts,
+    body: Body,
+    request_id: &RequestId,
+) -> Result<Response, Refused> {
     if edge.admission.load().origins.judge(&parts.headers) == origin::Verdict::Refused {
         let message = "Pages of this origin may not call here; the operator can list it under `origins`.";
         return Err(Refused::caller(StatusCode::FORBIDDEN, "origin_refused", message));
@@ -111,7 +126,7 @@ async fn climb(edge: &Arc<Edge>, path: &str, parts: Parts, body: Body) -> Result
         let message = format!("There is no MCP endpoint at {shown}.");
         Refused::caller(StatusCode::NOT_FOUND, "unknown_endpoint", message)
     })?;
-    let admitted = Admitted { parts, caller, endpoint };
+    let admitted = Admitted { parts, caller, endpoint, request_id: request_id.clone() };
     match admitted.parts.method {
         Method::POST => post::post(edge, admitted, body).await,
         Method::GET => get::get(edge, admitted).await,

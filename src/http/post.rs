@@ -80,7 +80,10 @@ async fn legacy(
         return Ok(empty(StatusCode::ACCEPTED));
     }
     let form = accepts.form().ok_or_else(|| refuse(not_acceptable()))?;
-    let answer = edge.relay.requests(&session, &admitted.endpoint, requests, form, batching).await;
+    let answer = edge
+        .relay
+        .requests(&session, &admitted.endpoint, requests, form, batching, admitted.request_id.shared())
+        .await;
     match answer {
         Ok(Answer::Json(text)) => Ok(json_text(text)),
         Ok(Answer::Accepted) => Ok(empty(StatusCode::ACCEPTED)),
@@ -116,7 +119,10 @@ async fn initialize(
     let (session, response) = match opened {
         Ok(opened) => opened,
         Err(InitializeError::Params(error)) => {
-            return Ok(json(StatusCode::OK, error.to_message(Some(request.id()), None)));
+            return Ok(json(
+                StatusCode::OK,
+                error.to_message(Some(request.id()), Some(admitted.request_id.as_str())),
+            ));
         }
         Err(InitializeError::Open(error)) => return Err(not_opened(&error)),
     };

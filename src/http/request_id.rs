@@ -1,5 +1,6 @@
 //! The gateway's id of one HTTP request: on every answer, in every error of ours, and in the log lines.
 
+use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
 
 use http::HeaderValue;
@@ -13,7 +14,7 @@ pub(super) struct RequestIds {
 
 /// The id of one HTTP request: 16 hexadecimal digits of the process, a hyphen, and a count.
 #[derive(Clone, Debug)]
-pub(super) struct RequestId(HeaderValue);
+pub(super) struct RequestId(Arc<str>);
 
 // === impl RequestIds ===
 
@@ -24,11 +25,7 @@ impl RequestIds {
     }
 
     pub(super) fn next(&self) -> RequestId {
-        let text = format!("{:016x}-{}", self.process, self.next.fetch_add(1, Relaxed));
-        // Hexadecimal digits and hyphens are a legal header value.
-        RequestId(
-            HeaderValue::from_maybe_shared(bytes::Bytes::from(text)).unwrap_or(HeaderValue::from_static("")),
-        )
+        RequestId(format!("{:016x}-{}", self.process, self.next.fetch_add(1, Relaxed)).into())
     }
 }
 
@@ -36,10 +33,16 @@ impl RequestIds {
 
 impl RequestId {
     pub(super) fn as_str(&self) -> &str {
-        self.0.to_str().unwrap_or_default()
+        &self.0
+    }
+
+    /// The same for the layers below.
+    pub(super) fn shared(&self) -> Arc<str> {
+        self.0.clone()
     }
 
     pub(super) fn header(&self) -> HeaderValue {
-        self.0.clone()
+        // Hexadecimal digits and hyphens are a legal header value.
+        HeaderValue::from_str(&self.0).unwrap_or(HeaderValue::from_static(""))
     }
 }

@@ -60,8 +60,9 @@ impl Relay {
                 Some(replaced(response.bytes(), response.id_span(), request.id()))
             }
             Ended::Failed(error) => {
-                tracing::debug!(server = %server.name, reason = error.reason, "{}", error.message);
-                Some(error.to_message(Some(request.id()), None).into())
+                let (id, layer) = (outlet.request_id(), error.layer.as_str());
+                tracing::warn!(request.id = id, server = %server.name, layer, reason = error.reason, "{}", error.message);
+                Some(error.to_message(Some(request.id()), Some(outlet.request_id())).into())
             }
             Ended::Cancelled => None,
         }

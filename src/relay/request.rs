@@ -47,12 +47,13 @@ impl Relay {
         requests: Vec<Request>,
         form: Form,
         batching: Batching,
+        request_id: Arc<str>,
     ) -> Result<Answer, Busy> {
         let mut running = Vec::with_capacity(requests.len());
         for _ in &requests {
             running.push(session.run(self.in_flight).ok_or(Busy)?);
         }
-        let outlet = Outlet::new(session.streams.clone(), form);
+        let outlet = Outlet::new(session.streams.clone(), form, request_id);
         let work: Work = {
             let (relay, session, endpoint, outlet) =
                 (self.clone(), session.clone(), endpoint.clone(), outlet.clone());
@@ -100,7 +101,7 @@ impl Relay {
             () = session.ended.cancelled() => {
                 let message = "The session ended while this request waited for servers; it did not run.";
                 let error = RpcError::new(Code::Internal, "session_ended", message);
-                Some(error.to_message(Some(request.id()), None).into())
+                Some(error.to_message(Some(request.id()), Some(outlet.request_id())).into())
             }
         }
     }
@@ -143,7 +144,7 @@ impl Relay {
         self.metrics.request(request.method().label(), outcome);
         Some(match result {
             Ok(result) => result,
-            Err(error) => error.to_message(Some(request.id()), None).into(),
+            Err(error) => error.to_message(Some(request.id()), Some(outlet.request_id())).into(),
         })
     }
 
