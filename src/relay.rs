@@ -161,6 +161,13 @@ impl Relay {
         self.endpoints.store(Arc::new(by_path(settings)));
     }
 
+    /// Ends all open streams with `retry:`; their callers come back with the credentials they have.
+    pub fn end_connections(&self) {
+        for session in self.sessions.all() {
+            session.streams.end_connections();
+        }
+    }
+
     /// How many sessions live.
     pub fn session_count(&self) -> usize {
         self.sessions.len()
