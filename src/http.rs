@@ -138,6 +138,7 @@ impl Edge {
             .route("/{endpoint}/mcp", any(mcp::one_endpoint))
             .route("/{endpoint}/mcp/", any(mcp::one_endpoint))
             .route("/.well-known/oauth-protected-resource", documents.clone())
+            .route("/.well-known/oauth-protected-resource/", documents.clone())
             .route("/.well-known/oauth-protected-resource/{*endpoint}", documents)
             .fallback(mcp::nothing_here)
             .with_state(self.clone())

@@ -19,7 +19,8 @@ use crate::protocol::header::ACCEL_BUFFERING;
 #[derive(Debug)]
 pub(super) struct Refused {
     status: StatusCode,
-    error: RpcError,
+    /// Boxed, so that a refusal that does not happen costs no room in every result.
+    error: Box<RpcError>,
     /// The raw JSON-RPC id, once it is known.
     id: Option<Box<str>>,
     extra: Option<Extra>,
@@ -47,7 +48,7 @@ impl Refused {
         reason: &'static str,
         message: impl Into<String>,
     ) -> Self {
-        Self { status, error: RpcError::new(code, reason, message), id: None, extra: None }
+        Self { status, error: Box::new(RpcError::new(code, reason, message)), id: None, extra: None }
     }
 
     /// The caller's fault: -32600.

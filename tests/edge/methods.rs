@@ -65,7 +65,7 @@ async fn head_never_opens_a_stream() {
         assert_eq!(answer.status, StatusCode::METHOD_NOT_ALLOWED);
     }
     for kind in ["get", "post"] {
-        assert_eq!(gateway.sample(&format!(r#"mcpgate_sse_streams_active{{kind="{kind}"}}"#)) as i64, 0);
+        assert_eq!(gateway.sample(&format!(r#"mcpgate_sse_streams_active{{kind="{kind}"}}"#)), 0.0);
     }
 }
 

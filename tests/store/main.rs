@@ -2,6 +2,8 @@
 //!
 //! A further implementation adds a module like `memory`, which says how its parts are made.
 
+#![expect(clippy::panic, clippy::indexing_slicing, reason = "a test stops where it fails")]
+
 mod change_bus;
 mod event_log;
 mod leases;
