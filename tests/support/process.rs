@@ -3,7 +3,6 @@
 #![allow(clippy::unwrap_used, clippy::panic, reason = "a test may fail where it stands")]
 
 use std::ffi::OsStr;
-use std::path::Path;
 use std::process::{ExitStatus, Stdio};
 use std::sync::{Arc, Mutex};
 use std::time::Duration;
@@ -127,9 +126,9 @@ pub(crate) fn command(program: impl AsRef<OsStr>) -> Command {
     command
 }
 
-/// A process that lives, or that nobody has reaped.
-pub(crate) fn exists(pid: i32) -> bool {
-    Path::new(&format!("/proc/{pid}")).exists()
+/// Whether a process lives; one that has ended and that nobody has reaped does not.
+pub(crate) fn lives(pid: i32) -> bool {
+    parent(pid).is_some()
 }
 
 /// The processes that `pid` started and that live, with their command lines.
@@ -150,6 +149,7 @@ pub(crate) fn descendants(pid: i32) -> Vec<i32> {
     near.flat_map(|child| [vec![child], descendants(child)].concat()).collect()
 }
 
+/// The parent of a process that lives.
 fn parent(pid: i32) -> Option<i32> {
     let stat = std::fs::read_to_string(format!("/proc/{pid}/stat")).ok()?;
     // pid (name) state ppid: the name may hold anything.
