@@ -1,6 +1,13 @@
 //! The program itself under blows: killed children, a killed gateway, callers without end, servers that never start.
 
-#![expect(clippy::unwrap_used, reason = "a test stops where it fails")]
+#![allow(
+    clippy::indexing_slicing,
+    clippy::panic,
+    clippy::print_stderr,
+    clippy::print_stdout,
+    clippy::unwrap_used,
+    reason = "a test stops where it fails, and says what it measured"
+)]
 
 #[path = "../support/binary.rs"]
 mod binary;

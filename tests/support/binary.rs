@@ -5,7 +5,6 @@
 //! let client = gateway.client("/mcp").initialize("2025-11-25").await;
 //! ```
 #![allow(dead_code, reason = "each test area uses a part of it")]
-#![allow(clippy::unwrap_used, clippy::panic, reason = "a test may fail where it stands")]
 
 use std::net::SocketAddr;
 use std::path::Path;

@@ -1,6 +1,5 @@
 //! A program that a test starts: its lines are watched, and it ends with the test, with all of its process group.
 #![allow(dead_code, reason = "each test area uses a part of it")]
-#![allow(clippy::unwrap_used, clippy::panic, reason = "a test may fail where it stands")]
 
 use std::ffi::OsStr;
 use std::process::{ExitStatus, Stdio};
