@@ -21,10 +21,29 @@ async fn a_killed_child_fails_its_call_and_no_other() {
     let killed = Instant::now();
     let answer = last(&mut stream).await;
     assert!(killed.elapsed() < Duration::from_secs(1), "the caller waited {:?}", killed.elapsed());
-    assert_eq!(answer["id"], "slow", "{answer}");
-    assert_eq!(answer["error"]["code"], -32603, "{answer}");
-    let told = &answer["error"]["data"]["mcpgate"];
-    assert_eq!((&told["server"], &told["layer"]), (&json!("demo"), &json!("process")), "{answer}");
+    failed_at(&answer, "process");
+
+    let counted =
+        client.call(2, "tools/call", tool("mcp_demo_count_words", json!({"text": "one two"}))).await;
+    assert_eq!(counted["result"]["structuredContent"]["words"], 2, "{counted}");
+}
+
+/// case-D01: a server over HTTP, here a gateway too, that is killed and started anew has lost the call and its
+/// sessions: the caller hears of the call when it is clear that nobody can resume it, and the next call works.
+#[tokio::test]
+async fn a_restarted_http_server_fails_its_call_and_is_found_again() {
+    let demo = "mcpServers: { demo: { command: mcpgate, args: [demo-server] } }";
+    let behind = Binary::serve(demo).await;
+    let url = behind.url("/servers/demo/mcp");
+    let gateway = Binary::serve(&format!("mcpServers: {{ demo: {{ url: '{url}' }} }}")).await;
+    let client = gateway.client("/mcp").initialize("2025-11-25").await;
+    let mut stream = begin_slow(&client).await;
+
+    let address = behind.address;
+    behind.process.signal(Signal::KILL);
+    behind.process.ended(Duration::from_secs(5)).await;
+    let _behind = Binary::serve_at(address, tempfile::tempdir().unwrap(), demo).await;
+    failed_at(&last(&mut stream).await, "transport");
 
     let counted =
         client.call(2, "tools/call", tool("mcp_demo_count_words", json!({"text": "one two"}))).await;
@@ -84,6 +103,14 @@ async fn last(stream: &mut Stream) -> Value {
             return message;
         }
     }
+}
+
+/// The answer says that the call failed, of which server, and in which layer.
+fn failed_at(answer: &Value, layer: &str) {
+    assert_eq!(answer["id"], "slow", "{answer}");
+    assert_eq!(answer["error"]["code"], -32603, "{answer}");
+    let told = &answer["error"]["data"]["mcpgate"];
+    assert_eq!((&told["server"], &told["layer"]), (&json!("demo"), &json!(layer)), "{answer}");
 }
 
 fn kill(pid: i32) {

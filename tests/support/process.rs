@@ -28,7 +28,12 @@ pub(crate) struct Process {
 #[derive(Clone)]
 struct Said {
     lines: Arc<Mutex<Vec<String>>>,
-    count: watch::Sender<usize>,
+    heard: watch::Sender<Heard>,
+}
+
+/// How far its pipes were read.
+struct Heard {
+    open_pipes: usize,
 }
 
 // === impl Process ===
@@ -38,7 +43,7 @@ impl Process {
     pub(crate) fn start(command: &mut Command) -> Self {
         command.stdin(Stdio::null()).stdout(Stdio::piped()).stderr(Stdio::piped()).process_group(0);
         let mut child = command.spawn().unwrap_or_else(|e| panic!("{command:?} cannot be started: {e}"));
-        let said = Said { lines: Arc::default(), count: watch::Sender::new(0) };
+        let said = Said { lines: Arc::default(), heard: watch::Sender::new(Heard { open_pipes: 2 }) };
         let pid = child.id().and_then(|id| Pid::from_raw(id.cast_signed())).unwrap();
         let readers = [said.hear(child.stdout.take().unwrap()), said.hear(child.stderr.take().unwrap())];
         Self { child, pid, said, readers }
@@ -51,17 +56,17 @@ impl Process {
 
     /// Waits for the first line that tells `find` something.
     pub(crate) async fn line<T>(&self, find: impl Fn(&str) -> Option<T>) -> T {
-        let mut count = self.said.count.subscribe();
-        let heard = async {
+        let mut heard = self.said.heard.subscribe();
+        let found = async {
             loop {
-                count.borrow_and_update();
+                let ended = heard.borrow_and_update().open_pipes == 0;
                 let found = self.said.lines.lock().unwrap().iter().find_map(|line| find(line));
-                if found.is_some() || count.changed().await.is_err() {
+                if found.is_some() || ended || heard.changed().await.is_err() {
                     return found;
                 }
             }
         };
-        match tokio::time::timeout(SOON, heard).await {
+        match tokio::time::timeout(SOON, found).await {
             Ok(Some(found)) => found,
             _ => panic!("the line that was waited for did not come; instead:\n{}", self.said()),
         }
@@ -112,8 +117,9 @@ impl Said {
             let mut lines = BufReader::new(pipe).lines();
             while let Ok(Some(line)) = lines.next_line().await {
                 said.lines.lock().unwrap().push(line);
-                said.count.send_modify(|count| *count += 1);
+                said.heard.send_modify(|_| {});
             }
+            said.heard.send_modify(|heard| heard.open_pipes -= 1);
         })
     }
 }
