@@ -32,9 +32,10 @@ use url::Url;
 
 use crate::auth::{Authenticator, Reach, Unusable, key_client};
 use crate::relay::Relay;
-use crate::settings::{LimitSettings, Settings};
+use crate::settings::{AuthSettings, LimitSettings, Settings};
 use crate::telemetry::Metrics;
 use origin::Origins;
+use request_id::RequestIds;
 
 /// Why there can be no edge.
 #[derive(Debug, thiserror::Error)]
@@ -59,6 +60,7 @@ pub struct Edge {
     /// The same, or the listener's own address.
     public_url: Url,
     reach: Reach,
+    request_ids: RequestIds,
     tasks: TaskTracker,
     metrics: Arc<Metrics>,
     /// Cancelled once no new sessions are taken.
@@ -67,7 +69,8 @@ pub struct Edge {
 
 /// Who may come in, and from which pages.
 struct Admission {
-    authenticator: Authenticator,
+    auth: AuthSettings,
+    authenticator: Arc<Authenticator>,
     origins: Origins,
 }
 
@@ -96,6 +99,7 @@ impl Edge {
             configured_url: settings.public_url.clone(),
             public_url: crate::auth::metadata::public_url(settings.public_url.as_ref(), listen),
             reach,
+            request_ids: RequestIds::new(),
             tasks,
             metrics,
             draining,
@@ -107,13 +111,25 @@ impl Edge {
     /// # Errors
     /// [`BuildError`] if nobody could come in; what was in force stays.
     pub fn reload(&self, settings: &Settings) -> Result<(), BuildError> {
+        let old = self.admission.load_full();
+        if old.auth == settings.auth {
+            // The same authenticator goes on, with the keys it fetched.
+            let (auth, authenticator) = (old.auth.clone(), old.authenticator.clone());
+            let origins = Origins::new(settings, self.reach);
+            self.admission.store(Arc::new(Admission { auth, authenticator, origins }));
+            return Ok(());
+        }
         let admission = Admission::new(settings, self.reach, &self.tasks, &self.metrics)?;
         self.admission.store(Arc::new(admission));
+        // A stream whose credential was taken back must not go on; all others come back with theirs.
+        self.relay.end_connections();
         Ok(())
     }
 
     /// The routes, in reading order.
     pub fn router(self: &Arc<Self>) -> Router {
+        // A panic on the way to an endpoint is caught in `mcp`; a layer would cost every call.
+        let documents = any(metadata::document).layer(CatchPanicLayer::new());
         Router::new()
             .route("/mcp", any(mcp::all_servers))
             .route("/mcp/", any(mcp::all_servers))
@@ -121,10 +137,10 @@ impl Edge {
             .route("/servers/{server}/mcp/", any(mcp::one_endpoint))
             .route("/{endpoint}/mcp", any(mcp::one_endpoint))
             .route("/{endpoint}/mcp/", any(mcp::one_endpoint))
-            .route("/.well-known/oauth-protected-resource", any(metadata::document))
-            .route("/.well-known/oauth-protected-resource/{*endpoint}", any(metadata::document))
+            .route("/.well-known/oauth-protected-resource", documents.clone())
+            .route("/.well-known/oauth-protected-resource/", documents.clone())
+            .route("/.well-known/oauth-protected-resource/{*endpoint}", documents)
             .fallback(mcp::nothing_here)
-            .layer(CatchPanicLayer::custom(reply::panicked))
             .with_state(self.clone())
     }
 }
@@ -141,6 +157,7 @@ impl Admission {
         let client = key_client()?;
         let authenticator =
             Authenticator::new(&settings.auth, reach, client, tasks.clone(), metrics.clone())?;
-        Ok(Self { authenticator, origins: Origins::new(settings, reach) })
+        let authenticator = Arc::new(authenticator);
+        Ok(Self { auth: settings.auth.clone(), authenticator, origins: Origins::new(settings, reach) })
     }
 }

@@ -6,11 +6,11 @@
 mod announce;
 pub mod answer;
 mod ask;
+mod asks;
 mod call;
-mod cancel;
 mod clock;
+mod coalesce;
 mod conversation;
-mod deaf;
 mod exchange;
 mod initialize;
 mod links;
@@ -19,8 +19,12 @@ mod lists;
 mod log_level;
 mod notify;
 mod outlet;
+mod reading;
+mod relist;
 pub mod request;
+mod restore;
 mod route;
+mod running;
 mod shared;
 mod subscribe;
 
@@ -32,7 +36,7 @@ use arc_swap::ArcSwap;
 use tokio_util::sync::CancellationToken;
 use tokio_util::task::TaskTracker;
 
-use crate::catalog::{Catalog, Endpoint};
+use crate::catalog::{Catalog, Endpoint, Kind};
 use crate::session::event::EventId;
 use crate::session::streams::ResumeError;
 use crate::session::{Binding, EndReason, Reader, SessionId, Sessions};
@@ -69,9 +73,13 @@ pub struct Relay {
     connector: Connector,
     children: links::ChildCaps,
     shared: shared::SharedLinks,
+    /// Lists of shared links that are being read again.
+    relisting: coalesce::Coalesced<(Arc<str>, Kind)>,
     in_flight: usize,
     grace: Duration,
     tasks: TaskTracker,
+    /// Cancelled when the process stops.
+    stopping: CancellationToken,
     metrics: Arc<Metrics>,
 }
 
@@ -90,13 +98,15 @@ impl Relay {
         Arc::new(Self {
             endpoints: ArcSwap::from_pointee(by_path(settings)),
             sessions: Sessions::new(store, settings.sessions.clone(), streams, metrics.clone()),
-            catalog: Catalog::new(settings.names.clone(), metrics.clone()),
+            catalog: Catalog::new(&settings.servers, metrics.clone()),
             connector,
             children: links::ChildCaps::default(),
             shared: shared::SharedLinks::default(),
+            relisting: coalesce::Coalesced::default(),
             in_flight: settings.limits.in_flight_per_session,
             grace: settings.streams.grace,
             tasks,
+            stopping: CancellationToken::new(),
             metrics,
         })
     }
@@ -151,6 +161,13 @@ impl Relay {
         self.endpoints.store(Arc::new(by_path(settings)));
     }
 
+    /// Ends all open streams with `retry:`; their callers come back with the credentials they have.
+    pub fn end_connections(&self) {
+        for session in self.sessions.all() {
+            session.streams.end_connections();
+        }
+    }
+
     /// How many sessions live.
     pub fn session_count(&self) -> usize {
         self.sessions.len()
@@ -166,18 +183,27 @@ impl Relay {
         }
     }
 
-    /// Stops: lets running calls go on for at most `drain`, then ends all sessions and links.
+    /// Stops: ends what is idle at once, lets running calls go on for at most `drain`, then ends all sessions and
+    /// links. A call that still runs is told on its stream that its outcome is unknown.
     pub async fn shut_down(&self, drain: Duration) {
         let deadline = tokio::time::Instant::now() + drain;
+        for session in self.sessions.all() {
+            session.streams.end_get();
+            if session.running() == 0 {
+                session.streams.end_connections();
+                self.sessions.end(&session, EndReason::Shutdown).await;
+            }
+        }
         // Nothing signals the last call's end across all sessions; at shutdown a short poll is the simpler truth.
         while self.sessions.all().iter().any(|s| s.running() > 0) && tokio::time::Instant::now() < deadline {
             tokio::time::sleep(Duration::from_millis(20)).await;
         }
         for session in self.sessions.all() {
-            session.streams.end_connections();
+            session.streams.end_get();
             self.sessions.end(&session, EndReason::Shutdown).await;
         }
-        self.shared.close_all().await;
+        self.stopping.cancel();
+        self.shared.close_unless(|_| false, self);
     }
 }
 

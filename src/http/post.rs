@@ -9,7 +9,7 @@ use http::StatusCode;
 
 use super::accept::{Accepts, is_json};
 use super::mcp::Admitted;
-use super::reply::{Extra, Refused, empty, json, sse};
+use super::reply::{Extra, Refused, empty, json, json_text, sse};
 use super::sse_body::SseBody;
 use super::{Edge, headers, request_body};
 use crate::protocol::envelope::{Malformed, Message, Request, batch};
@@ -68,8 +68,8 @@ async fn legacy(
     {
         return initialize(edge, &admitted, accepts, request).await.map_err(refuse);
     }
-    let session = session(edge, &admitted).await.map_err(refuse)?;
     headers::check_version(&admitted.parts.headers).map_err(refuse)?;
+    let session = session(edge, &admitted).await.map_err(refuse)?;
     let (requests, batching) = match posted {
         Posted::One(message) => {
             (sort(edge, &admitted, &session, message).await.into_iter().collect(), Batching::Single)
@@ -80,9 +80,12 @@ async fn legacy(
         return Ok(empty(StatusCode::ACCEPTED));
     }
     let form = accepts.form().ok_or_else(|| refuse(not_acceptable()))?;
-    let answer = edge.relay.requests(&session, &admitted.endpoint, requests, form, batching).await;
+    let answer = edge
+        .relay
+        .requests(&session, &admitted.endpoint, requests, form, batching, admitted.request_id.shared())
+        .await;
     match answer {
-        Ok(Answer::Json(body)) => Ok(json(StatusCode::OK, body)),
+        Ok(Answer::Json(text)) => Ok(json_text(text)),
         Ok(Answer::Accepted) => Ok(empty(StatusCode::ACCEPTED)),
         Ok(Answer::Stream(reader)) => Ok(sse(Body::new(SseBody::new(edge, &admitted.caller, reader)))),
         Err(busy @ Busy) => {
@@ -116,7 +119,10 @@ async fn initialize(
     let (session, response) = match opened {
         Ok(opened) => opened,
         Err(InitializeError::Params(error)) => {
-            return Ok(json(StatusCode::OK, error.to_message(Some(request.id()), None)));
+            return Ok(json(
+                StatusCode::OK,
+                error.to_message(Some(request.id()), Some(admitted.request_id.as_str())),
+            ));
         }
         Err(InitializeError::Open(error)) => return Err(not_opened(&error)),
     };

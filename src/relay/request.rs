@@ -7,15 +7,17 @@ use bytes::Bytes;
 use super::answer::{Answer, Form, Work, answer};
 use super::outlet::Outlet;
 use super::route::{Route, progress_token};
+use super::running::{Running, Ticket};
 use super::{Relay, Session};
 use crate::catalog::{Endpoint, Kind, Naming, Target};
-use crate::protocol::edit::one_line;
+use crate::protocol::edit::{Text, one_line};
 use crate::protocol::envelope::Request;
 use crate::protocol::error::{Code, RpcError};
 use crate::protocol::method::Method;
 use crate::protocol::object::Object;
 use crate::session::Reader;
 use crate::session::log::EventKind;
+use crate::telemetry::metrics::CallOutcome;
 
 /// More requests of one session run than `limits.inFlightPerSession` allows: 429.
 #[derive(Debug, thiserror::Error)]
@@ -45,12 +47,13 @@ impl Relay {
         requests: Vec<Request>,
         form: Form,
         batching: Batching,
+        request_id: Arc<str>,
     ) -> Result<Answer, Busy> {
         let mut running = Vec::with_capacity(requests.len());
         for _ in &requests {
             running.push(session.run(self.in_flight).ok_or(Busy)?);
         }
-        let outlet = Outlet::new(session.streams.clone(), form);
+        let outlet = Outlet::new(session.streams.clone(), form, request_id);
         let work: Work = {
             let (relay, session, endpoint, outlet) =
                 (self.clone(), session.clone(), endpoint.clone(), outlet.clone());
@@ -67,7 +70,7 @@ impl Relay {
             })
         };
         let join = match batching {
-            Batching::Single => |responses: Vec<Bytes>| responses.into_iter().next(),
+            Batching::Single => |responses: Vec<Text>| responses.into_iter().next(),
             Batching::Array => array,
         };
         Ok(answer(work, outlet, form, self.grace, &self.tasks, join).await)
@@ -88,36 +91,60 @@ impl Relay {
         endpoint: &Arc<Endpoint>,
         request: Request,
         outlet: &Arc<Outlet>,
-    ) -> Option<Bytes> {
+    ) -> Option<Text> {
+        let ticket = Running::enter(session, request.id());
+        // Work that is at a server notices both by itself, and first; this is for work that is not there yet.
+        tokio::select! {
+            biased;
+            response = self.dispatch(session, endpoint, &request, outlet, &ticket) => response,
+            () = ticket.cancelled() => None,
+            () = session.ended.cancelled() => {
+                let message = "The session ended while this request waited for servers; it did not run.";
+                let error = RpcError::new(Code::Internal, "session_ended", message);
+                Some(error.to_message(Some(request.id()), Some(outlet.request_id())).into())
+            }
+        }
+    }
+
+    async fn dispatch(
+        self: &Arc<Self>,
+        session: &Arc<Session>,
+        endpoint: &Arc<Endpoint>,
+        request: &Request,
+        outlet: &Arc<Outlet>,
+        ticket: &Ticket,
+    ) -> Option<Text> {
         let result = match request.method() {
-            Method::Ping => Ok(Bytes::from_static(b"{}")),
+            Method::Ping => Ok(respond(request.id(), b"{}").into()),
             Method::Initialize => Err(RpcError::new(
                 Code::InvalidRequest,
                 "already_initialized",
                 "The session is initialized already; to start anew, send initialize without Mcp-Session-Id.",
             )),
-            Method::ToolsList => self.listed(session, endpoint, &request, Kind::Tools).await,
-            Method::PromptsList => self.listed(session, endpoint, &request, Kind::Prompts).await,
-            Method::ResourcesList => self.listed(session, endpoint, &request, Kind::Resources).await,
-            Method::ResourceTemplatesList => self.listed(session, endpoint, &request, Kind::Templates).await,
-            Method::SetLevel => self.set_level(session, &request).await,
+            Method::ToolsList => self.listed(session, endpoint, request, Kind::Tools).await,
+            Method::PromptsList => self.listed(session, endpoint, request, Kind::Prompts).await,
+            Method::ResourcesList => self.listed(session, endpoint, request, Kind::Resources).await,
+            Method::ResourceTemplatesList => self.listed(session, endpoint, request, Kind::Templates).await,
+            Method::SetLevel => self.set_level(session, endpoint, request).await.map(Text::from),
             Method::ToolsCall
             | Method::PromptsGet
             | Method::ResourcesRead
             | Method::ResourcesSubscribe
             | Method::ResourcesUnsubscribe
-            | Method::Complete => match self.route(session, endpoint, &request).await {
-                Ok(route) => return self.routed(session, &request, route, outlet).await,
+            | Method::Complete => match self.route(session, endpoint, request).await {
+                Ok(route) => return self.routed(session, request, route, outlet, ticket).await,
                 Err(error) => Err(error),
             },
-            _ => match unknown(endpoint, &request) {
-                Ok(route) => return self.call(session, &request, route, outlet).await,
+            _ => match unknown(endpoint, request) {
+                Ok(route) => return self.call(session, request, route, outlet, ticket).await,
                 Err(error) => Err(error),
             },
         };
+        let outcome = if result.is_ok() { CallOutcome::Ok } else { CallOutcome::RpcError };
+        self.metrics.request(request.method().label(), outcome);
         Some(match result {
-            Ok(result) => respond(request.id(), &result),
-            Err(error) => error.to_message(Some(request.id()), None),
+            Ok(result) => result,
+            Err(error) => error.to_message(Some(request.id()), Some(outlet.request_id())).into(),
         })
     }
 
@@ -127,11 +154,12 @@ impl Relay {
         request: &Request,
         route: Route,
         outlet: &Arc<Outlet>,
-    ) -> Option<Bytes> {
+        ticket: &Ticket,
+    ) -> Option<Text> {
         match request.method() {
-            Method::ResourcesSubscribe => self.subscribe(session, request, route, outlet).await,
-            Method::ResourcesUnsubscribe => self.unsubscribe(session, request, route, outlet).await,
-            _ => self.call(session, request, route, outlet).await,
+            Method::ResourcesSubscribe => self.subscribe(session, request, route, outlet, ticket).await,
+            Method::ResourcesUnsubscribe => self.unsubscribe(session, request, route, outlet, ticket).await,
+            _ => self.call(session, request, route, outlet, ticket).await,
         }
     }
 
@@ -142,7 +170,7 @@ impl Relay {
         endpoint: &Endpoint,
         request: &Request,
         kind: Kind,
-    ) -> Result<Bytes, RpcError> {
+    ) -> Result<Text, RpcError> {
         if let Some(raw) = request.params() {
             let params = Object::parse(raw).map_err(|e| {
                 RpcError::new(Code::InvalidParams, "invalid_params", format!("params cannot be read: {e}"))
@@ -152,7 +180,7 @@ impl Relay {
                 return Err(RpcError::new(Code::InvalidParams, "unknown_cursor", message));
             }
         }
-        Ok(self.list(session, endpoint, kind).await)
+        Ok(self.list(session, endpoint, kind, request.id()).await)
     }
 }
 
@@ -186,12 +214,13 @@ fn no_such_method(request: &Request) -> RpcError {
     RpcError::new(Code::MethodNotFound, "unknown_method", format!("unknown method `{shown}`"))
 }
 
-fn array(responses: Vec<Bytes>) -> Option<Bytes> {
+fn array(responses: Vec<Text>) -> Option<Text> {
     if responses.is_empty() {
         return None;
     }
+    let responses: Vec<Bytes> = responses.into_iter().map(Text::join).collect();
     let mut out = vec![b'['];
     out.extend_from_slice(&responses.join(&b","[..]));
     out.push(b']');
-    Some(out.into())
+    Some(Bytes::from(out).into())
 }
