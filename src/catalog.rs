@@ -10,11 +10,13 @@ pub mod list;
 pub mod name;
 pub mod pattern;
 pub mod shelf;
+pub mod shelves;
 pub mod template;
 pub mod view;
 
 pub use endpoint::{Endpoint, Naming};
 pub use kind::Kind;
 pub use list::{Item, List};
-pub use shelf::{CallerClass, Catalog};
+pub use shelf::CallerClass;
+pub use shelves::Catalog;
 pub use view::{Target, View};

@@ -6,11 +6,11 @@
 mod announce;
 pub mod answer;
 mod ask;
+mod asks;
 mod call;
-mod cancel;
 mod clock;
+mod coalesce;
 mod conversation;
-mod deaf;
 mod exchange;
 mod initialize;
 mod links;
@@ -19,8 +19,12 @@ mod lists;
 mod log_level;
 mod notify;
 mod outlet;
+mod reading;
+mod relist;
 pub mod request;
+mod restore;
 mod route;
+mod running;
 mod shared;
 mod subscribe;
 
@@ -32,7 +36,7 @@ use arc_swap::ArcSwap;
 use tokio_util::sync::CancellationToken;
 use tokio_util::task::TaskTracker;
 
-use crate::catalog::{Catalog, Endpoint};
+use crate::catalog::{Catalog, Endpoint, Kind};
 use crate::session::event::EventId;
 use crate::session::streams::ResumeError;
 use crate::session::{Binding, EndReason, Reader, SessionId, Sessions};
@@ -69,9 +73,13 @@ pub struct Relay {
     connector: Connector,
     children: links::ChildCaps,
     shared: shared::SharedLinks,
+    /// Lists of shared links that are being read again.
+    relisting: coalesce::Coalesced<(Arc<str>, Kind)>,
     in_flight: usize,
     grace: Duration,
     tasks: TaskTracker,
+    /// Cancelled when the process stops.
+    stopping: CancellationToken,
     metrics: Arc<Metrics>,
 }
 
@@ -90,13 +98,15 @@ impl Relay {
         Arc::new(Self {
             endpoints: ArcSwap::from_pointee(by_path(settings)),
             sessions: Sessions::new(store, settings.sessions.clone(), streams, metrics.clone()),
-            catalog: Catalog::new(settings.names.clone(), metrics.clone()),
+            catalog: Catalog::new(&settings.servers, metrics.clone()),
             connector,
             children: links::ChildCaps::default(),
             shared: shared::SharedLinks::default(),
+            relisting: coalesce::Coalesced::default(),
             in_flight: settings.limits.in_flight_per_session,
             grace: settings.streams.grace,
             tasks,
+            stopping: CancellationToken::new(),
             metrics,
         })
     }
@@ -185,7 +195,8 @@ impl Relay {
             session.streams.end_get();
             self.sessions.end(&session, EndReason::Shutdown).await;
         }
-        self.shared.close_all().await;
+        self.stopping.cancel();
+        self.shared.close_unless(|_| false, self);
     }
 }
 

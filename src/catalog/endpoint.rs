@@ -1,14 +1,18 @@
 //! A URL that speaks MCP: which servers it shows, and under which names.
 
-use std::sync::Arc;
+use std::sync::{Arc, Mutex};
 
 use super::kind::Kind;
 use super::list::List;
 use super::pattern::admits;
 use super::shelf::CallerClass;
 use super::view::View;
-use crate::settings::{EndpointSettings, ServerSettings, Settings};
-use crate::store::Registry;
+use crate::settings::{EndpointSettings, NameSettings, ServerSettings, Settings};
+use crate::store::{Registry, lock};
+
+/// Views kept for reuse; beyond it all are made anew when next asked for. Callers choose their class, so there is
+/// a bound.
+const MOST_VIEWS: usize = 256;
 
 /// A URL that speaks MCP.
 #[derive(Debug)]
@@ -17,13 +21,17 @@ pub struct Endpoint {
     pub path: Arc<str>,
     /// How callers name tools and prompts here.
     pub naming: Naming,
-    /// Its servers, in config order.
+    /// Its servers, in the order of their items.
     pub servers: Vec<Arc<ServerSettings>>,
+    /// How qualified names are made.
+    pub names: NameSettings,
     /// Patterns of callers' tool names that are offered; empty means all.
     pub allow: Vec<String>,
     /// Patterns of callers' tool names that are not.
     pub deny: Vec<String>,
     views: Registry<(CallerClass, Kind), Arc<View>>,
+    /// Held while a view is made, so that callers who come at once make one.
+    making: Mutex<()>,
 }
 
 /// How callers name tools and prompts.
@@ -40,18 +48,32 @@ pub enum Naming {
 impl Endpoint {
     /// All endpoints that `settings` describe: `/mcp`, one per server, and the named ones.
     pub fn all(settings: &Settings) -> Vec<Arc<Self>> {
-        let mut endpoints = vec![Self::new("/mcp", Naming::Qualified, settings.servers.clone(), &[], &[])];
+        let new = |path: &str, naming, servers| Self {
+            path: path.into(),
+            naming,
+            servers,
+            names: settings.names.clone(),
+            allow: Vec::new(),
+            deny: Vec::new(),
+            views: Registry::new(),
+            making: Mutex::default(),
+        };
+        let mut endpoints = vec![new("/mcp", Naming::Qualified, settings.servers.clone())];
         for server in &settings.servers {
-            let path = format!("/servers/{}/mcp", server.name);
-            endpoints.push(Self::new(&path, Naming::Bare, vec![server.clone()], &[], &[]));
+            endpoints.push(new(&single_server_path(&server.name), Naming::Bare, vec![server.clone()]));
         }
-        endpoints.extend(settings.endpoints.iter().map(|named| Self::named(named, &settings.servers)));
-        endpoints
+        for named in &settings.endpoints {
+            let path = format!("/{}/mcp", named.name);
+            let (allow, deny) = (named.allow.clone(), named.deny.clone());
+            let servers = chosen(named, &settings.servers);
+            endpoints.push(Self { allow, deny, ..new(&path, Naming::Qualified, servers) });
+        }
+        endpoints.into_iter().map(Arc::new).collect()
     }
 
-    /// Whether a tool of this (callers') name may be seen and called here.
-    pub fn admits_tool(&self, name: &str) -> bool {
-        admits(&self.allow, &self.deny, name)
+    /// Whether a tool may be seen and called here, by the server's own name for it and the callers'.
+    pub fn admits_tool(&self, server: &ServerSettings, own: &str, name: &str) -> bool {
+        admits(&server.include, &server.exclude, own) && admits(&self.allow, &self.deny, name)
     }
 
     /// Whether a call can go to the server without looking its name up: one server, nothing hidden.
@@ -60,43 +82,44 @@ impl Endpoint {
         self.naming == Naming::Bare && !self.servers.iter().any(hides)
     }
 
+    /// The view that callers of this class were last given of one kind.
+    pub fn last_view(&self, class: CallerClass, kind: Kind) -> Option<Arc<View>> {
+        self.views.get(&(class, kind))
+    }
+
     /// What callers of this class see of one kind, from the lists its servers have now.
-    pub fn view(
-        &self,
-        class: CallerClass,
-        kind: Kind,
-        lists: Vec<(Arc<ServerSettings>, Arc<List>)>,
-    ) -> Arc<View> {
-        if let Some(view) = self.views.get(&(class, kind))
-            && view.is_of(&lists)
-        {
+    pub fn view(&self, class: CallerClass, kind: Kind, lists: Vec<Part>) -> Arc<View> {
+        let current = |view: &Arc<View>| view.is_of(&lists);
+        if let Some(view) = self.last_view(class, kind).filter(current) {
             return view;
         }
-        let view = Arc::new(View::new(self, kind, lists));
+        let _one_maker = lock(&self.making);
+        if let Some(view) = self.last_view(class, kind).filter(current) {
+            return view;
+        }
+        // Most servers tell all classes the same.
+        let alike = self.views.values().into_iter().find(|v| v.kind() == kind && current(v));
+        let view = alike.unwrap_or_else(|| Arc::new(View::new(self, kind, lists)));
+        if self.views.len() >= MOST_VIEWS {
+            self.views.clear();
+        }
         self.views.insert((class, kind), view.clone());
         view
     }
+}
 
-    fn named(named: &EndpointSettings, servers: &[Arc<ServerSettings>]) -> Arc<Self> {
-        let chosen = |s: &&Arc<ServerSettings>| named.servers.is_empty() || named.servers.contains(&s.name);
-        let servers = servers.iter().filter(chosen).cloned().collect();
-        Self::new(&format!("/{}/mcp", named.name), Naming::Qualified, servers, &named.allow, &named.deny)
-    }
+/// One server's part of a view.
+pub type Part = (Arc<ServerSettings>, Arc<List>);
 
-    fn new(
-        path: &str,
-        naming: Naming,
-        servers: Vec<Arc<ServerSettings>>,
-        allow: &[String],
-        deny: &[String],
-    ) -> Arc<Self> {
-        Arc::new(Self {
-            path: path.into(),
-            naming,
-            servers,
-            allow: allow.to_vec(),
-            deny: deny.to_vec(),
-            views: Registry::new(),
-        })
+/// The path of the endpoint that shows one server alone.
+pub fn single_server_path(server: &str) -> String {
+    format!("/servers/{server}/mcp")
+}
+
+/// The servers of a named endpoint, in its order.
+fn chosen(named: &EndpointSettings, all: &[Arc<ServerSettings>]) -> Vec<Arc<ServerSettings>> {
+    if named.servers.is_empty() {
+        return all.to_vec();
     }
+    named.servers.iter().filter_map(|name| all.iter().find(|s| s.name == *name).cloned()).collect()
 }

@@ -1,22 +1,19 @@
 //! What one server lists of one kind: its items as it wrote them, malformed ones left out.
+//!
+//! It holds nothing of the config: names and filters are the view's, so a kept list outlives a change of them.
 
-use std::collections::HashSet;
+use std::collections::HashMap;
 use std::hash::{DefaultHasher, Hash, Hasher};
 
 use super::kind::Kind;
-use super::name::qualify;
-use super::pattern::admits;
 use crate::protocol::envelope::Span;
 use crate::protocol::object::{Object, items, text};
-use crate::settings::{NameSettings, ServerSettings};
 
 /// One item of a server's list.
 #[derive(Clone, Debug)]
 pub struct Item {
     /// What the server calls it: a name, URI or URI template.
     pub own: Box<str>,
-    /// What callers of endpoints over several servers call it; the same as `own` for resources and templates.
-    pub qualified: Box<str>,
     /// The item as the server wrote it.
     pub raw: Box<str>,
     /// Where its name stands in `raw`, quotes included.
@@ -46,19 +43,18 @@ pub struct UnreadableList {
 #[derive(Debug)]
 pub struct ListReader<'a> {
     kind: Kind,
-    server: &'a ServerSettings,
-    names: &'a NameSettings,
+    server: &'a str,
     list: List,
-    seen: HashSet<Box<str>>,
+    seen: HashMap<Box<str>, usize>,
 }
 
 // === impl ListReader ===
 
 impl<'a> ListReader<'a> {
     /// An empty list of `server`.
-    pub fn new(kind: Kind, server: &'a ServerSettings, names: &'a NameSettings) -> Self {
+    pub fn new(kind: Kind, server: &'a str) -> Self {
         let list = List { items: Vec::new(), quarantined: 0, digest: 0 };
-        Self { kind, server, names, list, seen: HashSet::new() }
+        Self { kind, server, list, seen: HashMap::new() }
     }
 
     /// Adds the items of one raw list result; gives its `nextCursor`, raw. An empty string is a cursor too (case-G09).
@@ -71,9 +67,7 @@ impl<'a> ListReader<'a> {
         let page = Object::parse(result).map_err(|e| unreadable(e.to_string()))?;
         let raw = page.get(member).ok_or_else(|| unreadable(format!("the result has no `{member}`")))?;
         let items = items(raw).ok_or_else(|| unreadable(format!("`{member}` is no array")))?;
-        for raw in items {
-            self.item(raw);
-        }
+        items.into_iter().for_each(|raw| self.item(raw));
         Ok(page.get("nextCursor").filter(|c| c.starts_with('"')))
     }
 
@@ -92,47 +86,58 @@ impl<'a> ListReader<'a> {
         let mut hasher = DefaultHasher::new();
         for item in &self.list.items {
             item.raw.hash(&mut hasher);
-            item.qualified.hash(&mut hasher);
         }
         self.list.digest = hasher.finish();
         self.list
     }
 
-    fn item(&mut self, raw: &str) {
-        let (own, key) = match self.sound(raw) {
-            Ok(found) => found,
-            Err(why) => {
-                self.list.quarantined += 1;
-                let server = &self.server.name;
-                tracing::warn!(%server, kind = self.kind.member(), why, "left out a malformed item of a server's list");
-                return;
+    /// Takes one item as the server wrote it.
+    pub fn item(&mut self, raw: &str) {
+        match self.sound(raw) {
+            Ok((own, key)) => {
+                self.seen.insert(own.clone(), self.list.items.len());
+                self.list.items.push(Item { own, raw: raw.into(), key });
             }
-        };
-        if self.kind == Kind::Tools && !admits(&self.server.include, &self.server.exclude, &own) {
-            return;
+            Err(Unsound::Repeated) => {}
+            Err(Unsound::Because(why)) => {
+                self.list.quarantined += 1;
+                let (server, kind) = (self.server, self.kind.member());
+                tracing::warn!(server, kind, why, "left out a malformed item of a server's list");
+            }
         }
-        let qualified = match self.kind {
-            Kind::Tools | Kind::Prompts => qualify(self.names, &self.server.name, &own).into(),
-            Kind::Resources | Kind::Templates => own.clone(),
-        };
-        self.list.items.push(Item { own, qualified, raw: raw.into(), key });
     }
 
     /// The item's key and its place, if the item can be offered.
-    fn sound(&mut self, raw: &str) -> Result<(Box<str>, Span), &'static str> {
+    fn sound(&self, raw: &str) -> Result<(Box<str>, Span), Unsound> {
         let object = Object::parse(raw).map_err(|_| "it is no object, or names a member twice")?;
         let raw_key = object.get(self.kind.key()).ok_or("its name or URI is missing")?;
         let own: Box<str> = text(raw_key).ok_or("its name or URI is no string")?.into();
         if own.is_empty() {
-            return Err("its name or URI is empty");
+            return Err("its name or URI is empty".into());
         }
         if self.kind == Kind::Tools && !object.get("inputSchema").is_some_and(|s| s.starts_with('{')) {
-            return Err("its inputSchema is no object");
+            return Err("its inputSchema is no object".into());
         }
-        if !self.seen.insert(own.clone()) {
-            return Err("it is listed twice");
+        if let Some(first) = self.seen.get(&own).and_then(|at| self.list.items.get(*at)) {
+            // Lists that change while they are paged through overlap; only another item of the name is a fault.
+            let same = *first.raw == *raw;
+            return Err(if same { Unsound::Repeated } else { "another item has its name".into() });
         }
         Ok((own, Span::of(raw_key, raw.as_bytes())))
+    }
+}
+
+/// Why an item is not taken.
+enum Unsound {
+    /// It was taken already.
+    Repeated,
+    /// It cannot be offered.
+    Because(&'static str),
+}
+
+impl From<&'static str> for Unsound {
+    fn from(why: &'static str) -> Self {
+        Self::Because(why)
     }
 }
 

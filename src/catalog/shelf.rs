@@ -1,6 +1,7 @@
-//! The lists that servers gave, kept for all callers of a class, and what servers said of themselves.
+//! The lists of one server for one class of callers: what is known, how far it can be trusted, and who reads it.
 
 use std::sync::{Arc, Mutex};
+use std::time::{Duration, Instant};
 
 use tokio::sync::watch;
 
@@ -8,10 +9,18 @@ use super::kind::Kind;
 use super::list::List;
 use crate::protocol::capability::CapabilityClass;
 use crate::protocol::revision::Revision;
-use crate::settings::NameSettings;
-use crate::store::{Registry, lock};
-use crate::telemetry::Metrics;
-use crate::upstream::Introduction;
+use crate::store::lock;
+
+/// A list older than this is read again behind the back of the next who asks: not all servers tell of changes.
+const FRESH_FOR: Duration = Duration::from_mins(5);
+/// A list read within this time is not read again for a name that it lacks.
+const JUST_READ: Duration = Duration::from_secs(1);
+/// How long the last good list of a server that fails is shown.
+const LAST_GOOD_FOR: Duration = Duration::from_hours(1);
+/// The first and the longest wait after a failure; it doubles.
+const RETRY_FIRST: Duration = Duration::from_secs(1);
+/// See [`RETRY_FIRST`].
+const RETRY_MOST: Duration = Duration::from_mins(1);
 
 /// What two callers must share for a server to tell both the same.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
@@ -22,112 +31,154 @@ pub struct CallerClass {
     pub capabilities: CapabilityClass,
 }
 
-/// Whether a list is the server's word of this process's time.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Freshness {
-    /// Nothing said that it changed.
-    Fresh,
-    /// The server said that it changed, or it was kept from an earlier process: shown while it is read again.
-    LastGood,
-}
-
-/// A list and how far it can be trusted.
-#[derive(Clone, Debug)]
-pub struct Shelved {
-    /// The list.
-    pub list: Arc<List>,
-    /// How far it can be trusted.
-    pub freshness: Freshness,
-}
-
 /// The lists of one server for one class of callers.
 #[derive(Debug, Default)]
 pub struct Shelf {
-    lists: [Mutex<Option<Shelved>>; 4],
-    fetching: [tokio::sync::Mutex<()>; 4],
+    slots: [Mutex<Slot>; 4],
 }
 
-/// The lists of all servers.
-pub struct Catalog {
-    shelves: Registry<(Arc<str>, CallerClass), Arc<Shelf>>,
-    introductions: Registry<Arc<str>, Arc<Introduction>>,
-    names: NameSettings,
-    changed: watch::Sender<u64>,
-    metrics: Arc<Metrics>,
+/// How a reading ended: with the list, or not.
+pub type Outcome = Option<Arc<List>>;
+
+/// Who reads a list.
+#[derive(Debug)]
+pub enum Reading {
+    /// The one who asked shall: send the outcome when done.
+    Yours(watch::Sender<Option<Outcome>>, Waiting),
+    /// Somebody does already.
+    Theirs(Waiting),
 }
 
-// === impl Catalog ===
+/// A reading that runs.
+#[derive(Clone, Debug)]
+pub struct Waiting {
+    /// When it began.
+    pub began: Instant,
+    outcome: watch::Receiver<Option<Outcome>>,
+}
 
-impl Catalog {
-    /// An empty one.
-    pub fn new(names: NameSettings, metrics: Arc<Metrics>) -> Self {
-        let (changed, _) = watch::channel(0);
-        Self { shelves: Registry::new(), introductions: Registry::new(), names, changed, metrics }
-    }
+#[derive(Debug, Default)]
+struct Slot {
+    list: Option<Arc<List>>,
+    age: Age,
+    reading: Option<Waiting>,
+    failing: Option<Failing>,
+    /// Counts how often the server said that its list changed.
+    changes: u64,
+}
 
-    /// How qualified names are made.
-    pub fn names(&self) -> &NameSettings {
-        &self.names
-    }
+/// How old a list is.
+#[derive(Clone, Copy, Debug, Default)]
+enum Age {
+    /// The server said that it changed, or it is from an earlier process: shown while it is read again.
+    #[default]
+    Stale,
+    /// The server gave it at that time.
+    ReadAt(Instant),
+}
 
-    /// The lists of `server` for callers of `class`.
-    pub fn shelf(&self, server: &str, class: CallerClass) -> Arc<Shelf> {
-        self.shelves.get_or_insert_with((server.into(), class), Arc::default)
-    }
-
-    /// Puts a list that a server just gave in its place.
-    pub fn put(&self, server: &str, class: CallerClass, kind: Kind, list: List) -> Arc<List> {
-        if kind == Kind::Tools {
-            self.metrics.tools_listed(server, list.items.len(), list.quarantined);
-        }
-        let shelf = self.shelf(server, class);
-        let mut slot = lock(shelf.slot(kind));
-        // The same contents keep their identity, so that views made from them stay valid.
-        let list = match slot.take() {
-            Some(old) if old.list.digest == list.digest => old.list,
-            _ => {
-                self.changed.send_modify(|n| *n += 1);
-                Arc::new(list)
-            }
-        };
-        *slot = Some(Shelved { list: list.clone(), freshness: Freshness::Fresh });
-        list
-    }
-
-    /// Remembers what a server said of itself.
-    pub fn introduce(&self, server: &str, introduction: Arc<Introduction>) {
-        self.introductions.insert(server.into(), introduction);
-    }
-
-    /// What a server last said of itself, if it ever did.
-    pub fn introduction(&self, server: &str) -> Option<Arc<Introduction>> {
-        self.introductions.get(server)
-    }
-
-    /// Tells when any list has changed.
-    pub fn changes(&self) -> watch::Receiver<u64> {
-        self.changed.subscribe()
-    }
+#[derive(Clone, Copy, Debug)]
+struct Failing {
+    since: Instant,
+    retry_at: Instant,
+    next_wait: Duration,
 }
 
 // === impl Shelf ===
 
 impl Shelf {
-    /// The list of one kind, if there is one.
-    pub fn get(&self, kind: Kind) -> Option<Shelved> {
-        lock(self.slot(kind)).clone()
+    /// The list of one kind as callers see it; none if it was never read, or its server has failed for too long.
+    pub fn known(&self, kind: Kind) -> Option<Arc<List>> {
+        let slot = lock(self.slot(kind));
+        let lost = slot.failing.is_some_and(|f| f.since.elapsed() > LAST_GOOD_FOR);
+        if lost { None } else { slot.list.clone() }
     }
 
-    /// The server said that its list changed.
+    /// The list of one kind, however old.
+    pub fn last_good(&self, kind: Kind) -> Option<Arc<List>> {
+        lock(self.slot(kind)).list.clone()
+    }
+
+    /// Whether the list should be read (again) in the background.
+    pub fn is_due(&self, kind: Kind) -> bool {
+        let slot = lock(self.slot(kind));
+        let old = match slot.age {
+            Age::Stale => true,
+            Age::ReadAt(at) => at.elapsed() > FRESH_FOR,
+        };
+        old && !slot.is_being_read() && !slot.rests()
+    }
+
+    /// Whether somebody who misses a name should have it read again.
+    pub fn may_be_behind(&self, kind: Kind) -> bool {
+        let slot = lock(self.slot(kind));
+        let just_read = matches!(slot.age, Age::ReadAt(at) if at.elapsed() < JUST_READ);
+        !just_read && !slot.rests()
+    }
+
+    /// When the server may be tried again after it failed.
+    pub fn retry_at(&self, kind: Kind) -> Option<Instant> {
+        lock(self.slot(kind)).failing.map(|f| f.retry_at)
+    }
+
+    /// Takes part in the one reading of this list.
+    pub fn read(&self, kind: Kind) -> Reading {
+        let mut slot = lock(self.slot(kind));
+        if let Some(waiting) = slot.reading.as_ref().filter(|_| slot.is_being_read()) {
+            return Reading::Theirs(waiting.clone());
+        }
+        let (sender, outcome) = watch::channel(None);
+        let waiting = Waiting { began: Instant::now(), outcome };
+        slot.reading = Some(waiting.clone());
+        Reading::Yours(sender, waiting)
+    }
+
+    /// How often the server said that its list changed; see [`Shelf::put`].
+    pub fn changes(&self, kind: Kind) -> u64 {
+        lock(self.slot(kind)).changes
+    }
+
+    /// Puts a list that the server gave. `changes` is what [`Shelf::changes`] was before it was asked for: if the
+    /// server has said since that its list changed, this one is old already. Tells whether callers see anything else
+    /// than before.
+    pub fn put(&self, kind: Kind, list: &Arc<List>, changes: u64) -> bool {
+        let mut slot = lock(self.slot(kind));
+        let lost = slot.failing.is_some_and(|f| f.since.elapsed() > LAST_GOOD_FOR);
+        let differs = lost || slot.list.as_ref().is_none_or(|old| !Arc::ptr_eq(old, list));
+        slot.list = Some(list.clone());
+        slot.age = if slot.changes == changes { Age::ReadAt(Instant::now()) } else { Age::Stale };
+        slot.reading = None;
+        slot.failing = None;
+        differs
+    }
+
+    /// Puts a list kept from an earlier process, if there is none yet.
+    pub fn put_last_good(&self, kind: Kind, list: Arc<List>) {
+        lock(self.slot(kind)).list.get_or_insert(list);
+    }
+
+    /// The server did not give its list. Tells whether callers lose what they were shown.
+    pub fn fail(&self, kind: Kind) -> bool {
+        let mut slot = lock(self.slot(kind));
+        let now = Instant::now();
+        let since = slot.failing.map_or(now, |f| f.since);
+        let wait = slot.failing.map_or(RETRY_FIRST, |f| f.next_wait);
+        slot.failing = Some(Failing { since, retry_at: now + wait, next_wait: (wait * 2).min(RETRY_MOST) });
+        slot.reading = None;
+        slot.list.is_some() && since.elapsed() > LAST_GOOD_FOR
+    }
+
+    /// The server said that its list changed, or may have.
     pub fn expire(&self, kind: Kind) {
-        if let Some(shelved) = lock(self.slot(kind)).as_mut() {
-            shelved.freshness = Freshness::LastGood;
-        }
+        let mut slot = lock(self.slot(kind));
+        slot.age = Age::Stale;
+        slot.changes += 1;
+        // It speaks, so it may be asked.
+        slot.failing = None;
     }
 
-    /// Held while the list is read from the server, so that only one reads.
-    pub fn fetching(&self, kind: Kind) -> &tokio::sync::Mutex<()> {
-        let [tools, prompts, resources, templates] = &self.fetching;
+    fn slot(&self, kind: Kind) -> &Mutex<Slot> {
+        let [tools, prompts, resources, templates] = &self.slots;
         match kind {
             Kind::Tools => tools,
             Kind::Prompts => prompts,
@@ -135,14 +186,70 @@ impl Shelf {
             Kind::Templates => templates,
         }
     }
+}
 
-    fn slot(&self, kind: Kind) -> &Mutex<Option<Shelved>> {
-        let [tools, prompts, resources, templates] = &self.lists;
-        match kind {
-            Kind::Tools => tools,
-            Kind::Prompts => prompts,
-            Kind::Resources => resources,
-            Kind::Templates => templates,
-        }
+// === impl Slot ===
+
+impl Slot {
+    /// A reader that broke off without a word reads no more.
+    fn is_being_read(&self) -> bool {
+        self.reading.as_ref().is_some_and(|r| r.outcome.has_changed().is_ok())
+    }
+
+    /// Whether it failed a moment ago.
+    fn rests(&self) -> bool {
+        self.failing.is_some_and(|f| Instant::now() < f.retry_at)
+    }
+}
+
+// === impl Waiting ===
+
+impl Waiting {
+    /// Waits for the outcome.
+    pub async fn outcome(mut self) -> Outcome {
+        let done = self.outcome.wait_for(Option::is_some).await;
+        done.ok().and_then(|outcome| outcome.clone()).flatten()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn list(digest: u64) -> Arc<List> {
+        Arc::new(List { items: Vec::new(), quarantined: 0, digest })
+    }
+
+    #[test]
+    fn one_reads_and_the_others_wait() {
+        let shelf = Shelf::default();
+        let Reading::Yours(done, _) = shelf.read(Kind::Tools) else { panic!("the first one reads") };
+        assert!(matches!(shelf.read(Kind::Tools), Reading::Theirs(_)));
+        assert!(matches!(shelf.read(Kind::Prompts), Reading::Yours(..)), "kinds are apart");
+        drop(done);
+        assert!(matches!(shelf.read(Kind::Tools), Reading::Yours(..)), "a reader that broke off is replaced");
+    }
+
+    #[test]
+    fn a_list_that_changed_while_it_was_read_is_old_already() {
+        let shelf = Shelf::default();
+        let before = shelf.changes(Kind::Tools);
+        shelf.expire(Kind::Tools);
+        assert!(shelf.put(Kind::Tools, &list(1), before));
+        assert!(shelf.is_due(Kind::Tools));
+        assert!(shelf.put(Kind::Tools, &list(2), shelf.changes(Kind::Tools)));
+        assert!(!shelf.is_due(Kind::Tools) && !shelf.may_be_behind(Kind::Tools));
+    }
+
+    #[test]
+    fn a_server_that_fails_is_left_alone_for_a_while_and_its_last_good_list_stays() {
+        let shelf = Shelf::default();
+        shelf.put_last_good(Kind::Tools, list(1));
+        assert!(shelf.is_due(Kind::Tools));
+        assert!(!shelf.fail(Kind::Tools));
+        assert!(!shelf.is_due(Kind::Tools) && !shelf.may_be_behind(Kind::Tools));
+        assert!(shelf.known(Kind::Tools).is_some());
+        shelf.expire(Kind::Tools);
+        assert!(shelf.is_due(Kind::Tools));
     }
 }

@@ -3,12 +3,15 @@
 use std::collections::HashMap;
 use std::hash::{DefaultHasher, Hash, Hasher};
 use std::sync::Arc;
+use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
+use std::time::{Duration, Instant};
 
 use bytes::Bytes;
 
-use super::endpoint::{Endpoint, Naming};
+use super::endpoint::{Endpoint, Naming, Part};
 use super::kind::Kind;
-use super::list::{Item, List};
+use super::list::Item;
+use super::name::qualify;
 use super::template::Template;
 use crate::protocol::edit::Edit;
 use crate::protocol::object::quoted;
@@ -20,15 +23,24 @@ use crate::settings::ServerSettings;
 /// the others. Callers may use the form for any resource.
 const SCHEME: &str = "mcpgate:";
 
+/// How long a view is taken for current before its lists are looked at again.
+const TRUSTED: Duration = Duration::from_secs(1);
+
 /// What callers of one endpoint see of one kind.
 #[derive(Debug)]
 pub struct View {
-    parts: Vec<(Arc<ServerSettings>, Arc<List>)>,
+    kind: Kind,
+    parts: Vec<Part>,
     /// The list result and the brace that closes a response.
     closed: Bytes,
     digest: u64,
     table: HashMap<Box<str>, Target>,
     templates: Vec<(Template, Target)>,
+    made: Instant,
+    /// Milliseconds from `made` to when its lists were last looked at.
+    checked_ms: AtomicU64,
+    /// The catalog's generation at that time.
+    generation: AtomicU64,
 }
 
 /// Where a caller's name or URI leads.
@@ -43,7 +55,8 @@ pub struct Target {
 // === impl View ===
 
 impl View {
-    pub(super) fn new(endpoint: &Endpoint, kind: Kind, parts: Vec<(Arc<ServerSettings>, Arc<List>)>) -> Self {
+    /// The view that `endpoint` gives of these lists.
+    pub fn new(endpoint: &Endpoint, kind: Kind, parts: Vec<Part>) -> Self {
         let mut table: HashMap<Box<str>, Target> = HashMap::new();
         let mut templates = Vec::new();
         let mut result = format!(r#"{{"{}":["#, kind.member()).into_bytes();
@@ -51,7 +64,7 @@ impl View {
         for (server, list) in &parts {
             for item in &list.items {
                 let name = name(endpoint, kind, server, item, &table);
-                if kind == Kind::Tools && !endpoint.admits_tool(&name) {
+                if kind == Kind::Tools && !endpoint.admits_tool(server, &item.own, &name) {
                     continue;
                 }
                 if table.contains_key(name.as_str()) {
@@ -81,7 +94,17 @@ impl View {
         templates.sort_by_key(|(t, _)| std::cmp::Reverse(t.specificity()));
         let mut hasher = DefaultHasher::new();
         result.hash(&mut hasher);
-        Self { parts, digest: hasher.finish(), closed: result.into(), table, templates }
+        Self {
+            kind,
+            parts,
+            digest: hasher.finish(),
+            closed: result.into(),
+            table,
+            templates,
+            made: Instant::now(),
+            checked_ms: AtomicU64::new(0),
+            generation: AtomicU64::new(u64::MAX),
+        }
     }
 
     /// The list result, raw, and the brace that closes a response: `{"tools":[...]}}`. Ready to be sent behind
@@ -115,11 +138,38 @@ impl View {
         self.table.is_empty()
     }
 
+    /// The kind it shows.
+    pub fn kind(&self) -> Kind {
+        self.kind
+    }
+
+    /// Whether it has a part of every server of `endpoint`.
+    pub fn is_whole(&self, endpoint: &Endpoint) -> bool {
+        self.parts.len() == endpoint.servers.len()
+    }
+
+    /// Whether a server's list is part of it.
+    pub fn has(&self, server: &ServerSettings) -> bool {
+        self.parts.iter().any(|(s, _)| s.name == server.name)
+    }
+
+    /// Whether it can be used without looking at its lists: they were looked at a moment ago, in this generation
+    /// of the catalog.
+    pub fn is_current(&self, generation: u64) -> bool {
+        let checked = Duration::from_millis(self.checked_ms.load(Relaxed));
+        self.generation.load(Relaxed) == generation && self.made.elapsed() < checked + TRUSTED
+    }
+
+    /// Its lists were looked at, in this generation of the catalog.
+    pub fn checked(&self, generation: u64) {
+        let age = u64::try_from(self.made.elapsed().as_millis()).unwrap_or(u64::MAX);
+        self.checked_ms.store(age, Relaxed);
+        self.generation.store(generation, Relaxed);
+    }
+
     /// Whether it was made from exactly these lists.
-    pub(super) fn is_of(&self, parts: &[(Arc<ServerSettings>, Arc<List>)]) -> bool {
-        let same = |(a, b): (&(Arc<ServerSettings>, Arc<List>), &(Arc<ServerSettings>, Arc<List>))| {
-            Arc::ptr_eq(&a.0, &b.0) && Arc::ptr_eq(&a.1, &b.1)
-        };
+    pub fn is_of(&self, parts: &[Part]) -> bool {
+        let same = |(a, b): (&Part, &Part)| Arc::ptr_eq(&a.0, &b.0) && Arc::ptr_eq(&a.1, &b.1);
         self.parts.len() == parts.len() && self.parts.iter().zip(parts).all(same)
     }
 }
@@ -140,7 +190,7 @@ fn name(
     taken: &HashMap<Box<str>, Target>,
 ) -> String {
     match (kind, endpoint.naming) {
-        (Kind::Tools | Kind::Prompts, Naming::Qualified) => item.qualified.to_string(),
+        (Kind::Tools | Kind::Prompts, Naming::Qualified) => qualify(&endpoint.names, &server.name, &item.own),
         (Kind::Tools | Kind::Prompts, Naming::Bare) => item.own.to_string(),
         (Kind::Resources | Kind::Templates, _) if taken.contains_key(&item.own) => {
             format!("{SCHEME}{}/{}", server.name, item.own)

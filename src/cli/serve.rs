@@ -77,11 +77,13 @@ async fn serve(loaded: Loaded, loader: Loader) -> Result<(), Failure> {
     let program = std::env::current_exe().context("the path of this program cannot be found")?;
     let stop = StopSignals::listen().context("signals cannot be received")?;
     let servers = loaded.settings.servers.len();
+    let admin = listeners.admin.as_ref().and_then(|admin| admin.local_addr().ok());
+    let admin = admin.map_or_else(|| "off".to_owned(), |admin| format!("http://{admin}"));
     let gateway =
         Gateway::build(loaded.settings, address, Watch::Program(program)).context("cannot serve")?;
     let reloading = gateway.follow(Reload { loader, sources: loaded.sources });
     reload_on_hangup(reloading).context("signals cannot be received")?;
-    info!(servers, "serving at http://{address}/mcp");
+    info!(servers, admin, "serving at http://{address}/mcp");
     gateway.serve(listeners, stop.first()).await;
     info!("stopped");
     Ok(())

@@ -32,7 +32,7 @@ impl Relay {
     }
 
     /// Notes for one session what differs from what it was last shown.
-    pub(super) fn tell_changes(&self, session: &Session) {
+    pub(super) fn tell_changes(self: &Arc<Self>, session: &Arc<Session>) {
         let Some(endpoint) = self.endpoint(&session.binding.endpoint) else { return };
         for kind in Kind::ALL {
             if !session.attached.was_shown(kind) {

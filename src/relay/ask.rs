@@ -1,135 +1,68 @@
-//! Questions of servers to callers (sampling, elicitation, roots): the way there and the answer's way back.
+//! Questions of servers to callers (sampling, elicitation, roots): the way there.
 //!
 //! A question goes to the one session and stream it belongs to; a caller that cannot answer is not asked, and the
-//! server is told at once (case-H11).
+//! server is told at once (case-H11). [`asks`](super::asks) keeps those that are open.
 
-use std::collections::HashMap;
-use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
-use std::sync::{Arc, Mutex};
+use std::sync::Arc;
 use std::time::Duration;
 
 use bytes::Bytes;
 use tokio_util::sync::CancellationToken;
 
 use super::Session;
+use super::asks::{Ask, Why};
 use super::exchange::Exchange;
 use crate::protocol::capability::Capability;
 use crate::protocol::edit::{Edit, one_line};
-use crate::protocol::envelope::{Notification, Request, Response, Span};
+use crate::protocol::envelope::{Notification, Request, Span};
 use crate::protocol::error::Code;
 use crate::protocol::method::Method;
 use crate::protocol::object::Object;
 use crate::session::log::EventKind;
 use crate::settings::ServerSettings;
-use crate::store::lock;
-use crate::upstream::Reply;
+use crate::upstream::{Link, Reply};
 
 /// How long a question outside any call waits for the caller to open its GET stream.
 const GET_WAIT: Duration = Duration::from_secs(5);
 
-/// The open questions of one session, by the gateway's ids.
-pub(super) struct Asks {
-    open: Mutex<HashMap<u64, Ask>>,
-    next: AtomicU64,
+/// What a question belongs to.
+#[derive(Clone)]
+pub(super) enum Belonging {
+    /// This call: it came on the call's own stream.
+    Call(Arc<Exchange>),
+    /// Perhaps this call: stdio does not tell, so it is taken for the oldest that runs (X35).
+    Perhaps(Arc<Exchange>),
+    /// No call, in the server's words; some libraries send what a call asks on the standalone stream too, so the
+    /// oldest call rests while it waits, and takes the question if there is no other stream.
+    Link(Option<Arc<Exchange>>),
 }
 
-struct Ask {
-    reply: Reply,
-    exchange: Option<Arc<Exchange>>,
-    server: Arc<ServerSettings>,
-    /// The server's progress token, raw: the caller's progress goes back under it.
-    token: Option<Box<str>>,
-    /// Cancelled once nobody waits any more; ends the timer of the question.
-    settled: CancellationToken,
+/// Where the caller was asked.
+#[derive(Clone)]
+pub(super) enum Place {
+    /// On the stream of this call.
+    Call(Arc<Exchange>),
+    /// On the standalone GET.
+    Get,
 }
 
-// === impl Asks ===
+// === impl Belonging ===
 
-impl Asks {
-    /// Ids contain the owner's epoch (L7).
-    pub(super) fn new(epoch: u32) -> Self {
-        Self { open: Mutex::default(), next: AtomicU64::new((u64::from(epoch) << 32) + 1) }
-    }
-
-    /// Takes the answer of a caller to its server; `false` if nobody waits for it.
-    pub(super) fn answer(&self, response: &Response) -> bool {
-        let id = response.id().parse().ok();
-        let Some(ask) = id.and_then(|id: u64| lock(&self.open).remove(&id)) else { return false };
-        ask.settle();
-        let message = Edit::of(response.bytes()).replace(response.id_span(), ask.reply.id()).finish();
-        ask.reply.send(message);
-        true
-    }
-
-    /// A caller's progress as its server expects it, and that server.
-    pub(super) fn progress(&self, notification: &Notification) -> Option<(Arc<ServerSettings>, Bytes)> {
-        let raw = Object::parse(notification.params()?).ok()?.get("progressToken")?;
-        let (server, token) = {
-            let open = lock(&self.open);
-            let ask = open.get(&raw.parse().ok()?)?;
-            if let Some(exchange) = &ask.exchange {
-                exchange.clock.progressed();
-            }
-            (ask.server.clone(), ask.token.clone()?)
-        };
-        let place = Span::of(raw, notification.bytes());
-        Some((server, Edit::of(notification.bytes()).replace(place, &token).finish()))
-    }
-
-    /// Drops a question that its server took back; gives the id the caller knows it by.
-    pub(super) fn take_back(&self, server: &str, server_id: &str) -> Option<(u64, Option<Arc<Exchange>>)> {
-        let mut open = lock(&self.open);
-        let meant = |a: &Ask| a.server.name == server && a.reply.id() == server_id;
-        let id = open.iter().find(|(_, a)| meant(a)).map(|(id, _)| *id)?;
-        let ask = open.remove(&id)?;
-        drop(open);
-        ask.settle();
-        let exchange = ask.exchange.clone();
-        // The server no longer waits, so what this sends is ignored.
-        ask.reply.refuse(Code::Internal.number(), "cancelled");
-        Some((id, exchange))
-    }
-
-    /// Drops the questions of an exchange that is over; their servers get an error.
-    pub(super) fn drop_of(&self, exchange: &Arc<Exchange>) {
-        let of_it = |a: &Ask| a.exchange.as_ref().is_some_and(|e| Arc::ptr_eq(e, exchange));
-        let mut open = lock(&self.open);
-        if open.is_empty() {
-            return;
-        }
-        let gone: Vec<Ask> = open.extract_if(|_, a| of_it(a)).map(|(_, a)| a).collect();
-        drop(open);
-        gone.iter().for_each(Ask::settle);
-    }
-
-    /// Drops all questions; their servers get an error.
-    pub(super) fn drop_all(&self) {
-        let gone = std::mem::take(&mut *lock(&self.open));
-        gone.values().for_each(Ask::settle);
-    }
-
-    fn expire(&self, id: u64) -> bool {
-        let Some(ask) = lock(&self.open).remove(&id) else { return false };
-        ask.settle();
-        ask.reply.refuse(Code::Internal.number(), "the caller did not answer in time");
-        true
-    }
-}
-
-impl Ask {
-    fn settle(&self) {
-        self.settled.cancel();
-        if let Some(exchange) = &self.exchange {
-            exchange.clock.question_settled();
+impl Belonging {
+    /// The call whose idle limit rests while the question waits.
+    pub(super) fn exchange(&self) -> Option<&Arc<Exchange>> {
+        match self {
+            Self::Call(exchange) | Self::Perhaps(exchange) => Some(exchange),
+            Self::Link(exchange) => exchange.as_ref(),
         }
     }
 }
 
-/// Asks the caller of `session` what `server` wants to know, on the stream of `exchange` or on the GET.
+/// Asks the caller of `session` what `server` wants to know.
 pub(super) fn ask(
     session: &Arc<Session>,
     server: &Arc<ServerSettings>,
-    exchange: Option<&Arc<Exchange>>,
+    belonging: Belonging,
     request: &Request,
     reply: Reply,
 ) {
@@ -141,8 +74,7 @@ pub(super) fn ask(
         return reply
             .refuse(Code::MethodNotFound.number(), "this client did not declare the capability for it");
     }
-    let asks = &session.attached.asks;
-    let id = asks.next.fetch_add(1, Relaxed);
+    let id = session.attached.asks.next_id();
     let id_text = id.to_string();
     let mut edit = Edit::of(request.bytes()).replace(request.id_span(), &id_text);
     let token = params.and_then(|p| Object::parse(p.get("_meta")?).ok()?.get("progressToken"));
@@ -150,70 +82,88 @@ pub(super) fn ask(
         edit = edit.replace(Span::of(token, request.bytes()), &id_text);
     }
     let message = one_line(edit.finish());
-    if let Some(exchange) = exchange {
-        exchange.clock.question_asked();
-    }
     let settled = CancellationToken::new();
-    let ask = Ask {
-        reply,
-        exchange: exchange.cloned(),
-        server: server.clone(),
-        token: token.map(Into::into),
-        settled: settled.clone(),
-    };
-    lock(&asks.open).insert(id, ask);
-    let input = server.timeouts.input;
-    let delivered = exchange.is_some_and(|e| e.outlet.emit(EventKind::Request, message.clone()));
-    if exchange.is_some() && !delivered {
+    let ask = Ask::new(reply, server.clone(), belonging.clone(), token, settled.clone());
+    if let Err(ask) = session.attached.asks.open(id, ask) {
+        return ask.refuse(Why::TooMany);
+    }
+    let place = place(session, &belonging, &message);
+    if let Some(place) = &place {
+        session.attached.asks.asked(id, place.clone());
+    } else if !matches!(belonging, Belonging::Link(_)) {
         // The caller takes only JSON, or left without an event id: it can never be asked.
-        asks.expire(id);
+        session.attached.asks.give_up(id, Why::NoStream);
         return;
     }
-    let session = session.clone();
-    let tasks = session.attached.tasks().clone();
-    tasks.spawn(async move {
-        if !delivered && !deliver_on_get(&session, &message).await {
-            session.attached.asks.expire(id);
-            return;
-        }
+    let (session, input) = (session.clone(), server.timeouts.input);
+    session.attached.tasks().clone().spawn(async move {
         tokio::select! {
-            () = tokio::time::sleep(input) => {
-                if session.attached.asks.expire(id) {
-                    tell_cancelled(&session, id, None);
-                }
-            }
+            () = wait_for_answer(&session, id, place, message, input) => {}
             () = settled.cancelled() => {}
             () = session.ended.cancelled() => {}
         }
     });
 }
 
-/// Tells the caller that it need not answer any more, where it was asked.
-pub(super) fn tell_cancelled(session: &Session, id: u64, exchange: Option<&Arc<Exchange>>) {
-    let text =
-        format!(r#"{{"jsonrpc":"2.0","method":"notifications/cancelled","params":{{"requestId":{id}}}}}"#);
-    match exchange {
-        Some(exchange) => exchange.deliver(EventKind::Notification, text.into()),
-        None => drop(session.streams.push_get(EventKind::Notification, text.into())),
+/// Waits until the question's time is over; the answer itself ends it from outside.
+async fn wait_for_answer(session: &Session, id: u64, place: Option<Place>, message: Bytes, input: Duration) {
+    let asks = &session.attached.asks;
+    if place.is_none() {
+        let opened = tokio::time::timeout(GET_WAIT, session.streams.get_opened()).await;
+        if opened.is_err() || !session.streams.push_get(EventKind::Request, message) {
+            asks.give_up(id, Why::NoStream);
+            return;
+        }
+        asks.asked(id, Place::Get);
+    }
+    tokio::time::sleep(input).await;
+    if let Some(Some(place)) = asks.give_up(id, Why::TooLate) {
+        tell_cancelled(session, id, &place);
     }
 }
 
-async fn deliver_on_get(session: &Session, message: &Bytes) -> bool {
-    let deadline = tokio::time::Instant::now() + GET_WAIT;
-    loop {
-        if session.streams.push_get(EventKind::Request, message.clone()) {
-            return true;
-        }
-        if tokio::time::Instant::now() >= deadline || session.ended.is_cancelled() {
-            return false;
-        }
-        tokio::time::sleep(Duration::from_millis(50)).await;
+/// Puts the question on the stream where it belongs, or on another that reaches the caller.
+fn place(session: &Session, belonging: &Belonging, message: &Bytes) -> Option<Place> {
+    let on_call = |exchange: &Arc<Exchange>| {
+        exchange.outlet.emit(EventKind::Request, message.clone()).then(|| Place::Call(exchange.clone()))
+    };
+    let on_get = || {
+        let open = session.streams.get_is_open();
+        (open && session.streams.push_get(EventKind::Request, message.clone())).then_some(Place::Get)
+    };
+    match belonging {
+        Belonging::Call(exchange) | Belonging::Perhaps(exchange) => on_call(exchange).or_else(on_get),
+        Belonging::Link(exchange) => on_get().or_else(|| exchange.as_ref().and_then(on_call)),
+    }
+}
+
+/// A server took a question back: the caller need not answer any more.
+pub(super) fn take_back(session: &Session, server: &str, link: Option<&Arc<Link>>, message: &Notification) {
+    let taken = message.params().and_then(|params| {
+        let id = Object::parse(params).ok()?.get("requestId")?;
+        session.attached.asks.take_back(server, link, id)
+    });
+    if let Some((id, Some(place))) = taken {
+        tell_cancelled(session, id, &place);
+    }
+}
+
+/// Tells the caller that it need not answer any more, where it was asked.
+pub(super) fn tell_cancelled(session: &Session, id: u64, place: &Place) {
+    let text =
+        format!(r#"{{"jsonrpc":"2.0","method":"notifications/cancelled","params":{{"requestId":{id}}}}}"#);
+    match place {
+        Place::Call(exchange) => exchange.deliver(EventKind::Notification, text.into()),
+        Place::Get => drop(session.streams.push_get(EventKind::Notification, text.into())),
     }
 }
 
 fn capability_for(method: &Method, params: Option<&Object<'_>>) -> Option<Capability> {
     match method {
-        Method::SamplingCreate => Some(Capability::Sampling),
+        Method::SamplingCreate => {
+            let tools = params.is_some_and(|p| p.get("tools").is_some());
+            Some(if tools { Capability::SamplingTools } else { Capability::Sampling })
+        }
         Method::RootsList => Some(Capability::Roots),
         Method::ElicitationCreate => {
             let url = params.and_then(|p| p.text("mode")).is_some_and(|m| m == "url");

@@ -3,13 +3,13 @@
 use std::sync::Arc;
 use std::time::Duration;
 
-use tokio_util::sync::CancellationToken;
-
 use super::clock::{Clock, TimedOut};
-use super::exchange::{Exchange, Exchanges};
-use super::listener::Origin;
+use super::exchange::Exchange;
+use super::links::Connected;
 use super::outlet::Outlet;
 use super::route::Route;
+use super::running::Ticket;
+use super::shared::Pick;
 use super::{Relay, Session};
 use crate::protocol::edit::{Edit, Text, replaced};
 use crate::protocol::envelope::{Outcome, Request, Response};
@@ -40,10 +40,11 @@ impl Relay {
         request: &Request,
         route: Route,
         outlet: &Arc<Outlet>,
+        ticket: &Ticket,
     ) -> Option<Text> {
         let server = route.target.server.clone();
         let clock = Clock::start(&server.timeouts);
-        let ended = self.attempt(session, request, &route, outlet).await;
+        let ended = self.attempt(session, request, &route, outlet, ticket).await;
         let outcome = match &ended {
             Ended::Answered(response) if response.error().is_some() => CallOutcome::RpcError,
             Ended::Answered(response) if is_tool_error(request.method(), response) => CallOutcome::ToolError,
@@ -66,31 +67,41 @@ impl Relay {
         }
     }
 
-    /// Tries once, and once more if the first request surely did not reach the server (case-H13).
+    /// Tries once; and once more over a new link, if the first one turned out to be of no use before the request
+    /// reached the server (case-H13).
     async fn attempt(
         self: &Arc<Self>,
         session: &Arc<Session>,
         request: &Request,
         route: &Route,
         outlet: &Arc<Outlet>,
+        ticket: &Ticket,
     ) -> Ended {
         let server = &route.target.server;
+        let pick = match request.method() {
+            Method::ResourcesSubscribe | Method::ResourcesUnsubscribe => Pick::First,
+            _ => Pick::Any,
+        };
         let mut tries_left = 1;
         loop {
-            let link = tokio::select! {
-                link = self.link(session, server) => link,
+            let connected = tokio::select! {
+                connected = self.link(session, server, pick) => connected,
+                () = ticket.cancelled() => return Ended::Cancelled,
                 () = session.ended.cancelled() => return Ended::Failed(session_ended(&server.name)),
             };
-            let result = match link {
-                Ok(link) => self.exchange(session, request, route, outlet, link).await,
+            let connected = match connected {
+                Ok(connected) => connected,
                 Err(failure) => return Ended::Failed(failed(failure)),
             };
-            match result {
-                Err(failure) if failure.delivery == Delivery::NotDelivered && tries_left > 0 => {
-                    tries_left -= 1
+            let link = connected.link.clone();
+            match self.exchange(session, request, route, outlet, ticket, connected).await {
+                Ok(ended) => return ended,
+                Err(failure)
+                    if failure.delivery == Delivery::NotDelivered && link.is_down() && tries_left > 0 =>
+                {
+                    tries_left -= 1;
                 }
                 Err(failure) => return Ended::Failed(failed(failure)),
-                Ok(ended) => return ended,
             }
         }
     }
@@ -101,26 +112,23 @@ impl Relay {
         request: &Request,
         route: &Route,
         outlet: &Arc<Outlet>,
-        link: Arc<Link>,
+        ticket: &Ticket,
+        connected: Connected,
     ) -> Result<Ended, Failure> {
-        let server = route.target.server.clone();
+        let server = &route.target.server;
+        let Connected { link, origin } = connected;
         let id = link.allot();
-        let origin =
-            Origin { relay: Arc::downgrade(self), session: Arc::downgrade(session), server: server.clone() };
-        let exchange = Exchange {
-            id,
-            caller_id: request.id().into(),
+        let underway = ticket.begin(Exchange {
+            number: ticket.number(),
             caller_token: route.token.as_ref().map(|(_, token)| token.clone()),
             server: server.clone(),
             link: link.clone(),
             outlet: outlet.clone(),
             clock: Clock::start(&server.timeouts),
             session: Arc::downgrade(session),
-            cancelled: CancellationToken::new(),
-            origin: Arc::new(origin),
-        };
-        let registered = Exchanges::register(session, Arc::new(exchange));
-        let exchange = &registered.exchange;
+            origin,
+        });
+        let exchange = &underway.exchange;
         let id_text = id.to_string();
         let mut edit = Edit::of(request.bytes()).replace(request.id_span(), &id_text);
         if let Some((place, name)) = &route.rename {
@@ -133,7 +141,7 @@ impl Relay {
         let gone = tokio::select! {
             biased;
             response = link.call(id, edit.finish(), listener) => return response.map(Ended::Answered),
-            () = exchange.cancelled.cancelled() => None,
+            () = ticket.cancelled() => None,
             () = session.ended.cancelled() => Some(session_ended(&server.name)),
             limit = exchange.clock.expired() => Some(timed_out(&server.name, limit)),
         };
@@ -175,7 +183,7 @@ fn timed_out(server: &str, limit: TimedOut) -> RpcError {
     RpcError::new(Code::Internal, "timed_out", message).at(server, Layer::Call)
 }
 
-fn session_ended(server: &str) -> RpcError {
+pub(super) fn session_ended(server: &str) -> RpcError {
     let message = format!("The session ended while a call to server `{server}` ran; its outcome is unknown.");
     RpcError::new(Code::Internal, "session_ended", message).at(server, Layer::Gateway)
 }

@@ -1,31 +1,30 @@
 //! What the relay keeps for one session: its links, its exchanges, open questions, subscriptions, and what it was
 //! last shown.
 
-use std::collections::{BTreeMap, HashMap};
+use std::collections::{BTreeMap, HashMap, VecDeque};
 use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
 use std::sync::{Arc, Mutex};
 
 use tokio_util::task::TaskTracker;
 
-use super::ask::Asks;
-use super::exchange::Exchanges;
+use super::asks::Asks;
 use super::links::Links;
-use crate::catalog::{Kind, List};
+use super::relist::OwnLists;
+use super::running::Running;
+use crate::catalog::Kind;
 use crate::session::EndReason;
 use crate::session::live::Attachment;
-use crate::store::lock;
 
 /// What the relay keeps for one session.
 pub struct Conversation {
     /// The tenant of its principal.
     pub(super) tenant: Option<Box<str>>,
     pub(super) links: Links,
-    pub(super) exchanges: Exchanges,
+    pub(super) running: Running,
     pub(super) asks: Asks,
     /// By the caller's URI: the server, and the server's own URI.
     pub(super) subscriptions: Mutex<BTreeMap<String, Subscription>>,
-    /// Lists that this session's own links gave after they said that they had changed.
-    pub(super) own_lists: Mutex<HashMap<(Arc<str>, Kind), Arc<List>>>,
+    pub(super) own_lists: OwnLists,
     /// URIs seen in results that no list has, and the server they came from.
     pub(super) seen_uris: Mutex<SeenUris>,
     given: [AtomicU64; 4],
@@ -43,7 +42,7 @@ pub(super) struct Subscription {
 #[derive(Debug, Default)]
 pub(super) struct SeenUris {
     by_uri: HashMap<Box<str>, Arc<str>>,
-    order: std::collections::VecDeque<Box<str>>,
+    order: VecDeque<Box<str>>,
 }
 
 /// How many links inside results one session remembers.
@@ -56,10 +55,10 @@ impl Conversation {
         Self {
             tenant,
             links: Links::default(),
-            exchanges: Exchanges::default(),
+            running: Running::default(),
             asks: Asks::new(epoch),
             subscriptions: Mutex::default(),
-            own_lists: Mutex::default(),
+            own_lists: OwnLists::default(),
             seen_uris: Mutex::default(),
             given: Default::default(),
             tasks,
@@ -88,15 +87,6 @@ impl Conversation {
     /// Whether the caller ever asked for a kind.
     pub(super) fn was_shown(&self, kind: Kind) -> bool {
         self.given.get(kind.index()).is_some_and(|g| g.load(Relaxed) != 0)
-    }
-
-    /// The list that this session's own link gave, if it ever said that it had changed.
-    pub(super) fn own_list(&self, server: &str, kind: Kind) -> Option<Arc<List>> {
-        let lists = lock(&self.own_lists);
-        if lists.is_empty() {
-            return None;
-        }
-        lists.get(&(Arc::from(server), kind)).cloned()
     }
 }
 

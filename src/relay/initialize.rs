@@ -50,8 +50,7 @@ impl Relay {
         let conversation =
             Conversation::new(caller.principal.tenant.clone(), Epoch::FIRST.0, self.tasks.clone());
         let session = self.sessions.open(binding, greeting, caller.cap, conversation).await?;
-        let known: Vec<_> =
-            endpoint.servers.iter().map(|s| (s, self.catalog.introduction(&s.name))).collect();
+        let known: Vec<_> = endpoint.servers.iter().map(|s| (s, self.catalog.introduction(s))).collect();
         let capabilities = capabilities(known.iter().map(|(_, i)| i.as_deref()), revision);
         let instructions =
             instructions(endpoint, known.iter().filter_map(|(s, i)| Some((s.name.as_str(), i.as_deref()?))));

@@ -2,65 +2,85 @@
 
 use std::collections::HashMap;
 use std::sync::{Arc, Mutex};
+use std::time::Duration;
 
 use tokio::sync::{OwnedSemaphorePermit, Semaphore, watch};
 use tokio_util::task::TaskTracker;
 
 use super::listener::Origin;
+use super::shared::Pick;
 use super::{Relay, Session};
 use crate::protocol::error::Layer;
 use crate::protocol::object::Object;
 use crate::settings::ServerSettings;
 use crate::settings::servers::{Isolation, TransportSettings};
 use crate::store::{Registry, lock};
-use crate::upstream::{Delivery, Failure, Farewell, Hello, Link};
+use crate::upstream::{Delivery, Failure, Farewell, Hello, Link, Listener};
 
 /// The links of one session, by server.
 #[derive(Default)]
 pub(super) struct Links(Mutex<HashMap<Arc<str>, Slot>>);
 
+/// How long a child that must be started waits for a place, while others end.
+const PLACE_WAIT: Duration = Duration::from_secs(1);
+
 /// How many children of each server may run at once (`pool.max`).
 #[derive(Default)]
 pub(super) struct ChildCaps(Registry<Arc<str>, Arc<Semaphore>>);
 
-/// A link and the place it takes among its server's children.
-pub(super) struct Held {
+/// A link that is open, and what hears it outside calls.
+#[derive(Clone)]
+pub(super) struct Connected {
     pub(super) link: Arc<Link>,
-    permit: Option<OwnedSemaphorePermit>,
-    settings: Arc<ServerSettings>,
+    pub(super) origin: Arc<dyn Listener>,
 }
 
-type Opening = watch::Receiver<Option<Result<Arc<Link>, Failure>>>;
+/// How opening a link ended.
+pub(super) type Opened = Result<Connected, Failure>;
+
+/// A link and the place it takes among its server's children.
+pub(super) struct Held {
+    pub(super) connected: Connected,
+    pub(super) place: Place,
+    pub(super) settings: Arc<ServerSettings>,
+}
+
+/// A place among its server's children, where there must be one.
+pub(super) type Place = Option<OwnedSemaphorePermit>;
+
+pub(super) type Opening = watch::Receiver<Option<Opened>>;
 
 enum Slot {
     /// On its way, on a task of its own; whoever gives up waiting does not stop it (case-C09).
-    Opening(Opening),
+    Opening(Opening, Arc<ServerSettings>),
     /// Ready.
     Live(Held),
 }
 
 enum Found {
-    Link(Arc<Link>),
+    Link(Connected),
     Opening(Opening),
-    Vacant(watch::Sender<Option<Result<Arc<Link>, Failure>>>, Opening),
+    Vacant(watch::Sender<Option<Opened>>, Opening),
+    /// The server is not configured so any more.
+    Gone,
 }
 
 // === impl Links ===
 
 impl Links {
     /// The live link to a server, if there is one.
-    pub(super) fn live(&self, server: &ServerSettings) -> Option<Arc<Link>> {
+    pub(super) fn live(&self, server: &ServerSettings) -> Option<Connected> {
         match lock(&self.0).get(server.name.as_str()) {
-            Some(Slot::Live(held)) if !held.link.is_down() => Some(held.link.clone()),
+            Some(Slot::Live(held)) if !held.is_down() => Some(held.connected.clone()),
             _ => None,
         }
     }
 
     /// All live links.
-    pub(super) fn all_live(&self) -> Vec<(Arc<ServerSettings>, Arc<Link>)> {
+    pub(super) fn all_live(&self) -> Vec<(Arc<ServerSettings>, Connected)> {
         let slots = lock(&self.0);
         let live = slots.values().filter_map(|slot| match slot {
-            Slot::Live(held) if !held.link.is_down() => Some((held.settings.clone(), held.link.clone())),
+            Slot::Live(held) if !held.is_down() => Some((held.settings.clone(), held.connected.clone())),
             _ => None,
         });
         live.collect()
@@ -72,74 +92,133 @@ impl Links {
             match slot {
                 Slot::Live(held) => held.close_on(tasks),
                 // Its opener finds that nobody keeps it and closes it.
-                Slot::Opening(_) => {}
+                Slot::Opening(..) => {}
             }
         }
     }
 
-    /// Takes leave of the link to one server.
-    pub(super) fn close(&self, server: &str, tasks: &TaskTracker) {
-        if let Some(Slot::Live(held)) = lock(&self.0).remove(server) {
-            held.close_on(tasks);
+    /// Gives back the places of children that have ended.
+    fn forget_ended(&self, tasks: &TaskTracker) {
+        let mut slots = lock(&self.0);
+        for (_, slot) in slots.extract_if(|_, s| matches!(s, Slot::Live(held) if held.is_down())) {
+            if let Slot::Live(mut held) = slot {
+                held.place = None;
+                held.close_on(tasks);
+            }
         }
     }
 
-    fn find(&self, server: &Arc<ServerSettings>, tasks: &TaskTracker) -> Found {
+    /// Takes leave of links to servers that are not meant to be here any more.
+    pub(super) fn close_unless(&self, keep: impl Fn(&Arc<ServerSettings>) -> bool, tasks: &TaskTracker) {
+        let gone: Vec<Slot> = {
+            let mut slots = lock(&self.0);
+            let stays = |slot: &Slot| match slot {
+                Slot::Opening(_, settings) => keep(settings),
+                Slot::Live(held) => keep(&held.settings),
+            };
+            slots.extract_if(|_, slot| !stays(slot)).map(|(_, slot)| slot).collect()
+        };
+        for slot in gone {
+            if let Slot::Live(held) = slot {
+                held.close_on(tasks);
+            }
+        }
+    }
+
+    fn find(&self, server: &Arc<ServerSettings>, relay: &Relay) -> Found {
         let mut slots = lock(&self.0);
         match slots.get(server.name.as_str()) {
-            Some(Slot::Live(held)) if !held.link.is_down() && Arc::ptr_eq(&held.settings, server) => {
-                return Found::Link(held.link.clone());
+            Some(Slot::Live(held)) if !held.is_down() && Arc::ptr_eq(&held.settings, server) => {
+                return Found::Link(held.connected.clone());
             }
-            Some(Slot::Opening(opening)) if opening.has_changed().is_ok() => {
+            Some(Slot::Opening(opening, settings))
+                if opening.has_changed().is_ok() && Arc::ptr_eq(settings, server) =>
+            {
                 return Found::Opening(opening.clone());
             }
             _ => {}
         }
+        if !relay.catalog.knows(server) {
+            return Found::Gone;
+        }
         let (sender, opening) = watch::channel(None);
-        let replaced = slots.insert(server.name.as_str().into(), Slot::Opening(opening.clone()));
+        let slot = Slot::Opening(opening.clone(), server.clone());
+        let replaced = slots.insert(server.name.as_str().into(), slot);
         if let Some(Slot::Live(dead)) = replaced {
-            dead.close_on(tasks);
+            dead.close_on(&relay.tasks);
         }
         Found::Vacant(sender, opening)
     }
 
-    fn settle(&self, server: &ServerSettings, held: Option<Held>) {
+    /// Puts an opened link in its place; gives it back if that was taken away meanwhile.
+    fn settle(&self, opening: &Opening, held: Held) -> Result<(), Held> {
         let mut slots = lock(&self.0);
-        match held {
-            Some(held) => drop(slots.insert(server.name.as_str().into(), Slot::Live(held))),
-            None => drop(slots.remove(server.name.as_str())),
+        match slots.get_mut(held.settings.name.as_str()) {
+            Some(slot @ Slot::Opening(..)) if slot.is(opening) => {
+                *slot = Slot::Live(held);
+                Ok(())
+            }
+            _ => Err(held),
         }
+    }
+
+    /// Nothing came of an opening.
+    fn vacate(&self, server: &ServerSettings, opening: &Opening) {
+        let mut slots = lock(&self.0);
+        if slots.get(server.name.as_str()).is_some_and(|slot| slot.is(opening)) {
+            slots.remove(server.name.as_str());
+        }
+    }
+}
+
+// === impl Slot ===
+
+impl Slot {
+    fn is(&self, opening: &Opening) -> bool {
+        matches!(self, Self::Opening(own, _) if own.same_channel(opening))
     }
 }
 
 // === impl ChildCaps ===
 
 impl ChildCaps {
-    /// A place for one more child of `server`; `None` where no place is needed.
-    fn place(&self, server: &ServerSettings) -> Result<Option<OwnedSemaphorePermit>, Failure> {
+    /// A place for one more child of `server`, at once; `None` where no place is needed.
+    fn try_place(&self, server: &ServerSettings) -> Option<Place> {
+        let TransportSettings::Stdio(stdio) = &server.transport else { return Some(None) };
+        self.places(server, stdio.max).try_acquire_owned().ok().map(Some)
+    }
+
+    /// The same, waiting for [`PLACE_WAIT`].
+    async fn place(&self, server: &ServerSettings) -> Result<Place, Failure> {
         let TransportSettings::Stdio(stdio) = &server.transport else { return Ok(None) };
-        let places =
-            self.0.get_or_insert_with(server.name.as_str().into(), || Arc::new(Semaphore::new(stdio.max)));
-        places.try_acquire_owned().map(Some).map_err(|_| Failure {
-            server: server.name.clone(),
-            layer: Layer::Process,
-            reason: "no_capacity",
-            message: format!(
-                "Server `{}` already runs as many processes as its pool.max allows ({}); end sessions or try later.",
-                server.name, stdio.max
-            ),
-            delivery: Delivery::NotDelivered,
-        })
+        let place = self.places(server, stdio.max).acquire_owned();
+        match tokio::time::timeout(PLACE_WAIT, place).await {
+            Ok(Ok(place)) => Ok(Some(place)),
+            _ => Err(no_capacity(&server.name, stdio.max)),
+        }
+    }
+
+    fn places(&self, server: &ServerSettings, max: usize) -> Arc<Semaphore> {
+        self.0.get_or_insert_with(server.name.as_str().into(), || Arc::new(Semaphore::new(max)))
+    }
+
+    /// Counts anew for servers that are not the same any more.
+    pub(super) fn forget(&self, server: &str) {
+        self.0.remove(server);
     }
 }
 
 // === impl Held ===
 
 impl Held {
-    fn close_on(self, tasks: &TaskTracker) {
+    pub(super) fn is_down(&self) -> bool {
+        self.connected.link.is_down()
+    }
+
+    pub(super) fn close_on(self, tasks: &TaskTracker) {
         tasks.spawn(async move {
-            self.link.close(Farewell::End).await;
-            drop(self.permit);
+            self.connected.link.close(Farewell::End).await;
+            drop(self.place);
         });
     }
 }
@@ -152,16 +231,22 @@ impl Relay {
         self: &Arc<Self>,
         session: &Arc<Session>,
         server: &Arc<ServerSettings>,
-    ) -> Result<Arc<Link>, Failure> {
+        pick: Pick,
+    ) -> Opened {
         if let Isolation::Shared { size } = server.isolation {
-            return self.shared_link(session.attached.tenant.as_deref(), server, size).await;
+            return self.shared_link(session.attached.tenant.as_deref(), server, size, pick).await;
         }
-        let mut opening = match session.attached.links.find(server, &self.tasks) {
+        let mut opening = match session.attached.links.find(server, self) {
             Found::Link(link) => return Ok(link),
+            Found::Gone => return Err(reconfigured(&server.name)),
             Found::Opening(opening) => opening,
             Found::Vacant(sender, opening) => {
                 let (relay, session, server) = (self.clone(), session.clone(), server.clone());
-                self.tasks.spawn(async move { relay.open_for(&session, server, &sender).await });
+                let own = opening.clone();
+                self.tasks.spawn(async move {
+                    let opened = relay.open_for(&session, &server, &own).await;
+                    sender.send_replace(Some(opened));
+                });
                 opening
             }
         };
@@ -171,57 +256,61 @@ impl Relay {
     async fn open_for(
         self: &Arc<Self>,
         session: &Arc<Session>,
-        server: Arc<ServerSettings>,
-        done: &watch::Sender<Option<Result<Arc<Link>, Failure>>>,
-    ) {
+        server: &Arc<ServerSettings>,
+        opening: &Opening,
+    ) -> Opened {
+        let links = &session.attached.links;
         let hello = Hello {
             revision: session.revision(),
             capabilities: relayable(&session.greeting.capabilities),
             client_info: session.greeting.client_info.clone(),
         };
-        let origin =
-            Origin { relay: Arc::downgrade(self), session: Arc::downgrade(session), server: server.clone() };
-        let links = &session.attached.links;
-        let opened = match self.children.place(&server) {
-            Ok(permit) => {
-                let link = self.open_link(server.clone(), hello, session.epoch.0, Arc::new(origin)).await;
-                link.map(|link| Held { link, permit, settings: server.clone() })
-            }
-            Err(failure) => Err(failure),
+        let (relay, own) = (Arc::downgrade(self), Arc::downgrade(session));
+        let origin: Arc<dyn Listener> = Arc::new(Origin { relay, session: own, server: server.clone() });
+        let opened = async {
+            let place = self.place(server).await?;
+            let link = self.open_link(server, hello, session.epoch.0, origin.clone()).await?;
+            Ok(Held { connected: Connected { link, origin }, place, settings: server.clone() })
         };
-        match opened {
-            Ok(held) => {
-                let link = held.link.clone();
-                self.restore(session, &server, &link).await;
-                if session.ended.is_cancelled() {
-                    held.close_on(&self.tasks);
-                } else {
-                    links.settle(&server, Some(held));
-                    // The session may have ended between the look and the settling.
-                    if session.ended.is_cancelled() {
-                        links.close_all(&self.tasks);
-                    }
-                }
-                done.send_replace(Some(Ok(link)));
-            }
-            Err(failure) => {
-                links.settle(&server, None);
-                done.send_replace(Some(Err(failure)));
-            }
+        let held = opened.await.inspect_err(|_| links.vacate(server, opening))?;
+        let connected = held.connected.clone();
+        let level = session.log_level();
+        self.restore(session, server, &connected).await;
+        if let Err(held) = links.settle(opening, held) {
+            held.close_on(&self.tasks);
         }
+        // The session may have ended between the last look and the settling.
+        if session.ended.is_cancelled() {
+            links.close_all(&self.tasks);
+        }
+        if session.log_level() != level {
+            self.restore_level(session, &connected).await;
+        }
+        Ok(connected)
+    }
+
+    /// A place for one more child; those that have ended give theirs back first.
+    pub(super) async fn place(&self, server: &ServerSettings) -> Result<Place, Failure> {
+        if let Some(place) = self.children.try_place(server) {
+            return Ok(place);
+        }
+        for session in self.sessions.all() {
+            session.attached.links.forget_ended(&self.tasks);
+        }
+        self.children.place(server).await
     }
 
     /// Opens a link and learns what the server says of itself.
     pub(super) async fn open_link(
         &self,
-        server: Arc<ServerSettings>,
+        server: &Arc<ServerSettings>,
         hello: Hello,
         epoch: u32,
-        listener: Arc<dyn crate::upstream::Listener>,
+        listener: Arc<dyn Listener>,
     ) -> Result<Arc<Link>, Failure> {
         let opened = self.connector.open(server.clone(), hello, epoch, listener).await;
         match &opened {
-            Ok(link) => self.catalog.introduce(&server.name, link.introduction()),
+            Ok(link) => self.catalog.introduce(server, &link.introduction()),
             Err(failure) => {
                 let (layer, reason) = (failure.layer.as_str(), failure.reason);
                 tracing::warn!(server = %server.name, layer, reason, "{}", failure.message);
@@ -232,7 +321,7 @@ impl Relay {
 }
 
 /// Waits for a link that is being opened.
-pub(super) async fn wait_for(server: &ServerSettings, opening: &mut Opening) -> Result<Arc<Link>, Failure> {
+pub(super) async fn wait_for(server: &ServerSettings, opening: &mut Opening) -> Opened {
     let settled = opening.wait_for(Option::is_some).await;
     settled.ok().and_then(|done| done.clone()).unwrap_or_else(|| {
         Err(Failure {
@@ -243,6 +332,21 @@ pub(super) async fn wait_for(server: &ServerSettings, opening: &mut Opening) -> 
             delivery: Delivery::NotDelivered,
         })
     })
+}
+
+/// A request found its server just before the configuration changed.
+pub(super) fn reconfigured(server: &str) -> Failure {
+    let message = format!("Server `{server}` was configured anew or removed meanwhile; try again.");
+    let (layer, delivery) = (Layer::Gateway, Delivery::NotDelivered);
+    Failure { server: server.to_owned(), layer, reason: "reconfigured", message, delivery }
+}
+
+fn no_capacity(server: &str, max: usize) -> Failure {
+    let message = format!(
+        "Server `{server}` already runs as many processes as its pool.max allows ({max}); end sessions or try later."
+    );
+    let (layer, delivery) = (Layer::Process, Delivery::NotDelivered);
+    Failure { server: server.to_owned(), layer, reason: "no_capacity", message, delivery }
 }
 
 /// The caller's capabilities as far as the gateway relays them (G28): what it does not know is not offered.

@@ -4,7 +4,8 @@ use std::sync::{Arc, Weak};
 
 use bytes::Bytes;
 
-use super::{Relay, Session};
+use super::ask::{self, Belonging};
+use super::{Relay, Session, subscribe};
 use crate::catalog::Kind;
 use crate::protocol::envelope::{Notification, Request};
 use crate::protocol::method::Method;
@@ -12,7 +13,8 @@ use crate::protocol::object::Object;
 use crate::session::log::EventKind;
 use crate::session::notices::Notice;
 use crate::settings::ServerSettings;
-use crate::upstream::{Link, Listener, Reply};
+use crate::settings::servers::TransportSettings;
+use crate::upstream::{Listener, Reply};
 
 /// One server as heard by one session.
 pub(super) struct Origin {
@@ -24,19 +26,20 @@ pub(super) struct Origin {
 // === impl Origin ===
 
 impl Origin {
-    fn link(&self, session: &Session) -> Option<Arc<Link>> {
-        session.attached.links.live(&self.server)
-    }
-
     fn changed(&self, session: &Arc<Session>, kinds: &'static [Kind]) {
         if let Some(relay) = self.relay.upgrade() {
             relay.list_changed(session, &self.server, kinds);
         }
     }
 
+    fn is_stdio(&self) -> bool {
+        matches!(self.server.transport, TransportSettings::Stdio(_))
+    }
+
     /// A message that belongs to no call we can name: on stdio it is taken for the oldest one that runs.
     fn stray(&self, session: &Session, message: Bytes) {
-        match session.attached.exchanges.oldest_at(&self.server.name) {
+        let exchange = session.attached.running.oldest_at(&self.server.name).filter(|_| self.is_stdio());
+        match exchange {
             Some(exchange) => exchange.deliver(EventKind::Notification, message),
             None => drop(session.streams.push_get(EventKind::Notification, message)),
         }
@@ -53,19 +56,11 @@ impl Listener for Origin {
             Method::ResourcesUpdated => {
                 let uri = message.params().and_then(|p| Object::parse(p).ok()?.text("uri"));
                 if let Some(uri) = uri {
-                    let uri = super::subscribe::callers_uri(&session, &self.server.name, &uri);
+                    let uri = subscribe::callers_uri(&session, &self.server.name, &uri);
                     session.streams.notice(Notice::Updated(uri));
                 }
             }
-            Method::Cancelled => {
-                let taken = message.params().and_then(|p| {
-                    let id = Object::parse(p).ok()?.get("requestId")?;
-                    session.attached.asks.take_back(&self.server.name, id)
-                });
-                if let Some((id, exchange)) = taken {
-                    super::ask::tell_cancelled(&session, id, exchange.as_ref());
-                }
-            }
+            Method::Cancelled => ask::take_back(&session, &self.server.name, None, &message),
             // Progress of a call that is over.
             Method::Progress => {}
             _ => self.stray(&session, message.bytes().clone()),
@@ -74,17 +69,22 @@ impl Listener for Origin {
 
     fn request(&self, message: Request, reply: Reply) {
         let Some(session) = self.session.upgrade() else { return };
-        let exchange = session.attached.exchanges.oldest_at(&self.server.name);
-        super::ask::ask(&session, &self.server, exchange.as_ref(), &message, reply);
+        let oldest = session.attached.running.oldest_at(&self.server.name);
+        let belonging = match oldest {
+            Some(exchange) if self.is_stdio() => Belonging::Perhaps(exchange),
+            oldest => Belonging::Link(oldest),
+        };
+        ask::ask(&session, &self.server, belonging, &message, reply);
     }
 
     fn renewed(&self) {
         if let (Some(relay), Some(session)) = (self.relay.upgrade(), self.session.upgrade())
-            && let Some(link) = self.link(&session)
+            && let Some(found) = session.attached.links.live(&self.server)
         {
             let server = self.server.clone();
             relay.tasks.clone().spawn(async move {
-                relay.restore(&session, &server, &link).await;
+                relay.catalog.introduce(&server, &found.link.introduction());
+                relay.restore(&session, &server, &found).await;
                 relay.list_changed(&session, &server, &Kind::ALL);
             });
         }

@@ -2,68 +2,58 @@
 
 use std::sync::Arc;
 
-use super::deaf::Deaf;
+use super::reading::Reader;
 use super::shared::SHARED_CLASS;
 use super::{Relay, Session};
-use crate::catalog::fetch::fetch;
-use crate::catalog::shelf::Freshness;
+use crate::catalog::endpoint::Part;
 use crate::catalog::{CallerClass, Endpoint, Kind, List, View};
 use crate::protocol::edit::Text;
 use crate::settings::ServerSettings;
 use crate::settings::servers::Isolation;
-use crate::store::lock;
-use crate::upstream::Failure;
 
-/// How eager a look at a server's list is.
+/// What a look at a view does beside looking.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum Look {
-    /// Take what is known; read what never was, within `timeouts.list`.
-    Known,
-    /// Read again, within `timeouts.list`: a name that nobody knows was asked for.
-    Again,
+enum Look {
+    /// Has lists that are due read again, behind the caller's back.
+    Refreshing,
+    /// Nothing.
+    Only,
 }
 
 // === impl Relay ===
 
 impl Relay {
-    /// What the caller of `session` sees of one kind at `endpoint`.
-    pub(super) async fn view(
+    /// What the caller of `session` sees of one kind at `endpoint`, from what is known; waits for no server.
+    ///
+    /// While nothing changes this is a look into two maps, however many servers there are.
+    pub(super) fn view(
         self: &Arc<Self>,
         session: &Arc<Session>,
         endpoint: &Endpoint,
         kind: Kind,
-        look: Look,
     ) -> Arc<View> {
-        let known = endpoint.servers.iter().map(|server| self.known_list(session, server, kind));
-        let mut lists: Vec<Option<Arc<List>>> = known.collect();
-        let missing =
-            endpoint.servers.iter().zip(&mut lists).filter(|(_, l)| look == Look::Again || l.is_none());
-        let reads: Vec<_> = missing
-            .map(|(server, list)| async move {
-                if let Some(read) = self.read_within_bounds(session, server, kind).await {
-                    *list = Some(read);
-                }
-            })
-            .collect();
-        futures_util::future::join_all(reads).await;
-        let servers = endpoint.servers.iter().cloned();
-        let lists = servers.zip(lists).filter_map(|(server, list)| Some((server, list?))).collect();
-        endpoint.view(class_of(session), kind, lists)
+        if !session.attached.own_lists.are_any()
+            && let Some(view) = endpoint.last_view(class_of(session), kind)
+            && view.is_current(self.catalog.generation())
+        {
+            return view;
+        }
+        let (generation, view) = self.assembled(session, endpoint, kind, Look::Refreshing);
+        view.checked(generation);
+        view
     }
 
-    /// What the caller would see now, from what is known; asks no server.
-    pub(super) fn known_view(&self, session: &Session, endpoint: &Endpoint, kind: Kind) -> Arc<View> {
-        let list = |server: &Arc<ServerSettings>| {
-            let list = session.attached.own_list(&server.name, kind).or_else(|| {
-                let shelf = self.catalog.shelf(&server.name, class_for(session, server));
-                shelf.get(kind).map(|shelved| shelved.list)
-            });
-            list.map(|list| (server.clone(), list))
-        };
-        endpoint.view(class_of(session), kind, endpoint.servers.iter().filter_map(list).collect())
+    /// The same without any reading.
+    pub(super) fn known_view(
+        self: &Arc<Self>,
+        session: &Arc<Session>,
+        endpoint: &Endpoint,
+        kind: Kind,
+    ) -> Arc<View> {
+        self.assembled(session, endpoint, kind, Look::Only).1
     }
 
-    /// Answers a list request.
+    /// Answers a list request; a server never listed before is waited for, within `timeouts.list`.
     pub(super) async fn list(
         self: &Arc<Self>,
         session: &Arc<Session>,
@@ -71,123 +61,108 @@ impl Relay {
         kind: Kind,
         id: &str,
     ) -> Text {
-        let view = self.view(session, endpoint, kind, Look::Known).await;
+        let mut view = self.view(session, endpoint, kind);
+        if !view.is_whole(endpoint) {
+            let missing = endpoint.servers.iter().filter(|server| !view.has(server));
+            let reads = missing.map(|server| self.await_list(session, server, kind));
+            futures_util::future::join_all(reads).await;
+            view = self.view(session, endpoint, kind);
+        }
         session.attached.show(kind, view.digest());
         let head = format!(r#"{{"jsonrpc":"2.0","id":{id},"result":"#);
         Text { head: head.into(), tail: view.result_and_brace().clone() }
     }
 
-    fn known_list(
+    /// Looks again, at the servers themselves, since a name was asked for that no list has; within `timeouts.list`.
+    pub(super) async fn view_again(
         self: &Arc<Self>,
         session: &Arc<Session>,
-        server: &Arc<ServerSettings>,
+        endpoint: &Endpoint,
         kind: Kind,
-    ) -> Option<Arc<List>> {
-        if let Some(own) = session.attached.own_list(&server.name, kind) {
-            return Some(own);
-        }
-        let shelved = self.catalog.shelf(&server.name, class_for(session, server)).get(kind)?;
-        if shelved.freshness == Freshness::LastGood {
-            let (relay, session, server) = (self.clone(), session.clone(), server.clone());
-            self.tasks.spawn(async move { relay.read(&session, &server, kind, Freshness::LastGood).await });
-        }
-        Some(shelved.list)
+    ) -> Arc<View> {
+        let reads = endpoint.servers.iter().map(|server| self.reread_list(session, server, kind));
+        futures_util::future::join_all(reads).await;
+        self.view(session, endpoint, kind)
     }
 
-    /// Reads a server's list, but waits for it no longer than `timeouts.list`; the reading goes on regardless.
-    async fn read_within_bounds(
+    /// The view of the lists as they are, and the catalog's generation before they were looked at.
+    fn assembled(
         self: &Arc<Self>,
         session: &Arc<Session>,
-        server: &Arc<ServerSettings>,
+        endpoint: &Endpoint,
         kind: Kind,
-    ) -> Option<Arc<List>> {
-        let patience = server.timeouts.list;
-        let reading = {
-            let (relay, session, server) = (self.clone(), session.clone(), server.clone());
-            self.tasks.spawn(async move { relay.read(&session, &server, kind, Freshness::Fresh).await })
+        look: Look,
+    ) -> (u64, Arc<View>) {
+        let generation = self.catalog.generation();
+        let mut parts: Vec<Part> = Vec::with_capacity(endpoint.servers.len());
+        let mut own = false;
+        for server in &endpoint.servers {
+            let shelf = self.catalog.of(server).shelf(class_for(session, server));
+            if look == Look::Refreshing
+                && shelf.is_due(kind)
+                && shelf.last_good(kind).is_some()
+                && !session.attached.own_lists.concern(&server.name, kind)
+            {
+                self.read_list(&Reader::for_session(session, server), server, kind);
+            }
+            let shelved = shelf.known(kind);
+            let list = match session.attached.own_lists.get(&server.name, kind) {
+                Some(list) if shelved.as_ref().is_none_or(|s| s.digest != list.digest) => {
+                    own = true;
+                    Some(list)
+                }
+                _ => shelved,
+            };
+            parts.extend(list.map(|list| (server.clone(), list)));
+        }
+        let view = if own {
+            session.attached.own_lists.view(endpoint, kind, parts)
+        } else {
+            endpoint.view(class_of(session), kind, parts)
         };
-        let list =
-            tokio::time::timeout(patience, reading).await.ok().and_then(Result::ok).and_then(Result::ok);
-        if list.is_none() {
+        (generation, view)
+    }
+
+    /// Waits for a list that nobody knows yet, no longer than `timeouts.list`; the reading goes on regardless.
+    async fn await_list(self: &Arc<Self>, session: &Arc<Session>, server: &Arc<ServerSettings>, kind: Kind) {
+        let shelf = self.catalog.of(server).shelf(class_for(session, server));
+        // A server that failed a moment ago is not waited for; it is tried again behind the caller's back.
+        if !shelf.may_be_behind(kind) || self.awaited(session, server, kind).await.is_none() {
             self.metrics.list_failed(&server.name);
         }
-        list
     }
 
-    /// Reads a server's list into the shelf, one reader at a time; `seen` is how fresh the shelf was found.
-    async fn read(
+    async fn reread_list(self: &Arc<Self>, session: &Arc<Session>, server: &Arc<ServerSettings>, kind: Kind) {
+        if session.attached.own_lists.concern(&server.name, kind) {
+            let relist = self.relist(session, server, kind);
+            let _ = tokio::time::timeout(server.timeouts.list, relist).await;
+            return;
+        }
+        let shelf = self.catalog.of(server).shelf(class_for(session, server));
+        if shelf.may_be_behind(kind) && self.awaited(session, server, kind).await.is_none() {
+            self.metrics.list_failed(&server.name);
+        }
+    }
+
+    /// Has a list read, and waits for it until the reading has run for `timeouts.list`. A reading that another
+    /// session began and that failed may have failed with that session, so it is done once more.
+    async fn awaited(
         self: &Arc<Self>,
         session: &Arc<Session>,
         server: &Arc<ServerSettings>,
         kind: Kind,
-        seen: Freshness,
-    ) -> Result<Arc<List>, Failure> {
-        let class = class_for(session, server);
-        let shelf = self.catalog.shelf(&server.name, class);
-        let before = shelf.get(kind).map(|s| s.list);
-        let _one_reader = shelf.fetching(kind).lock().await;
-        // Another reader may have done it while this one waited.
-        if let Some(now) = shelf.get(kind)
-            && now.freshness == Freshness::Fresh
-            && (seen == Freshness::LastGood || !before.is_some_and(|b| Arc::ptr_eq(&b, &now.list)))
-        {
-            return Ok(now.list);
-        }
-        let link = self.link(session, server).await?;
-        let read = fetch(&link, server, self.catalog.names(), kind, Arc::new(Deaf)).await;
-        match read {
-            Ok(list) => Ok(self.catalog.put(&server.name, class, kind, list)),
-            Err(failure) => {
-                tracing::warn!(server = %server.name, layer = failure.layer.as_str(), "{}", failure.message);
-                Err(failure)
+    ) -> Option<Arc<List>> {
+        let reader = Reader::for_session(session, server);
+        let begun = std::time::Instant::now();
+        loop {
+            let waiting = self.read_list(&reader, server, kind);
+            let (began, patience) = (waiting.began, server.timeouts.list);
+            let left = patience.saturating_sub(began.elapsed());
+            let outcome = tokio::time::timeout(left, waiting.outcome()).await.ok()?;
+            if outcome.is_some() || began >= begun {
+                return outcome;
             }
         }
-    }
-
-    /// A server told this session that lists have changed: read them again for it; others read when they next ask.
-    pub(super) fn list_changed(
-        self: &Arc<Self>,
-        session: &Arc<Session>,
-        server: &Arc<ServerSettings>,
-        kinds: &'static [Kind],
-    ) {
-        let (relay, session, server) = (self.clone(), session.clone(), server.clone());
-        self.tasks.spawn(async move {
-            for kind in kinds {
-                relay.relist(&session, &server, *kind).await;
-            }
-        });
-    }
-
-    async fn relist(self: &Arc<Self>, session: &Arc<Session>, server: &Arc<ServerSettings>, kind: Kind) {
-        let shelf = self.catalog.shelf(&server.name, class_for(session, server));
-        let Some(shelved) = shelf.get(kind) else { return };
-        let Ok(link) = self.link(session, server).await else { return };
-        let Ok(list) = fetch(&link, server, self.catalog.names(), kind, Arc::new(Deaf)).await else { return };
-        let list = if list.digest == shelved.list.digest { shelved.list } else { Arc::new(list) };
-        lock(&session.attached.own_lists).insert((server.name.as_str().into(), kind), list);
-        shelf.expire(kind);
-        self.tell_changes(session);
-    }
-
-    /// The same for a shared link, whose list is the same for all.
-    pub(super) fn shared_list_changed(
-        self: &Arc<Self>,
-        tenant: Option<&str>,
-        server: &Arc<ServerSettings>,
-        kinds: &'static [Kind],
-    ) {
-        let Isolation::Shared { size } = server.isolation else { return };
-        let (relay, server) = (self.clone(), server.clone());
-        let tenant: Option<Box<str>> = tenant.map(Into::into);
-        self.tasks.spawn(async move {
-            let Ok(link) = relay.shared_link(tenant.as_deref(), &server, size).await else { return };
-            for kind in kinds {
-                if let Ok(list) = fetch(&link, &server, relay.catalog.names(), *kind, Arc::new(Deaf)).await {
-                    relay.catalog.put(&server.name, SHARED_CLASS, *kind, list);
-                }
-            }
-        });
     }
 }
 
@@ -197,7 +172,7 @@ pub(super) fn class_of(session: &Session) -> CallerClass {
 }
 
 /// The class under which a server's lists are kept for a session.
-fn class_for(session: &Session, server: &ServerSettings) -> CallerClass {
+pub(super) fn class_for(session: &Session, server: &ServerSettings) -> CallerClass {
     match server.isolation {
         Isolation::Session => class_of(session),
         Isolation::Shared { .. } => SHARED_CLASS,

@@ -1,19 +1,20 @@
-//! `logging/setLevel`: kept in the session, sent to every link that supports it; and what a new link must be told.
+//! `logging/setLevel`: kept in the session, sent to every link that supports it; and what a link is told that is
+//! opened later.
 
 use std::sync::Arc;
 use std::time::Duration;
 
 use bytes::Bytes;
 
-use super::deaf::Deaf;
+use super::exchange::Exchange;
+use super::links::Connected;
 use super::{Relay, Session};
-use crate::protocol::envelope::Request;
+use crate::catalog::Endpoint;
+use crate::protocol::envelope::{Notification, Request};
 use crate::protocol::error::{Code, RpcError};
-use crate::protocol::object::{Object, quoted};
-use crate::settings::ServerSettings;
-use crate::store::lock;
+use crate::protocol::object::Object;
+use crate::settings::servers::Isolation;
 use crate::store::sessions::Change;
-use crate::upstream::Link;
 
 /// The levels, least severe first (P1).
 const LEVELS: [&str; 8] = ["debug", "info", "notice", "warning", "error", "critical", "alert", "emergency"];
@@ -30,6 +31,7 @@ impl Relay {
     pub(super) async fn set_level(
         &self,
         session: &Arc<Session>,
+        endpoint: &Endpoint,
         request: &Request,
     ) -> Result<Bytes, RpcError> {
         let params = request.params().and_then(|raw| Object::parse(raw).ok());
@@ -40,42 +42,59 @@ impl Relay {
         };
         session.set_log_level(level);
         let _ = self.sessions.change(session, Change::LogLevel(level.into())).await;
-        let tell = session
-            .attached
-            .links
-            .all_live()
-            .into_iter()
-            .map(|(_, link)| self.tasks.spawn(async move { send_level(&link, level).await }));
+        let own = session.attached.links.all_live().into_iter();
+        let mut links: Vec<(Connected, &'static str)> = own.map(|(_, link)| (link, level)).collect();
+        links.extend(self.shared_levels(session, endpoint));
+        let tell =
+            links.into_iter().map(|(link, level)| self.tasks.spawn(async move { send(&link, level).await }));
         let all: Vec<_> = tell.collect();
         let _ = tokio::time::timeout(PATIENCE, futures_util::future::join_all(all)).await;
         Ok(super::request::respond(request.id(), b"{}"))
     }
 
-    /// Brings a new link to the session's state: its log level and its subscriptions.
-    pub(super) async fn restore(&self, session: &Session, server: &ServerSettings, link: &Arc<Link>) {
-        if let Some(level) = session.log_level() {
-            send_level(link, &level).await;
+    /// The shared links that `session` may hear, with the level each shall have: the most verbose asked for.
+    fn shared_levels(&self, session: &Session, endpoint: &Endpoint) -> Vec<(Connected, &'static str)> {
+        let tenant = session.attached.tenant.as_deref();
+        let mut links = self.shared.live(tenant);
+        links.retain(|(server, _)| endpoint.servers.iter().any(|s| Arc::ptr_eq(s, server)));
+        if links.is_empty() {
+            return Vec::new();
         }
-        let subscribed: Vec<Arc<str>> = {
-            let all = lock(&session.attached.subscriptions);
-            all.values().filter(|s| *s.server == *server.name).map(|s| s.own.clone()).collect()
-        };
-        for uri in subscribed {
-            let id = link.allot();
-            let uri = quoted(&uri);
-            let text = format!(
-                r#"{{"jsonrpc":"2.0","id":{id},"method":"resources/subscribe","params":{{"uri":{uri}}}}}"#
-            );
-            let call = link.call(id, text.into(), Arc::new(Deaf));
-            if !matches!(tokio::time::timeout(server.timeouts.list, call).await, Ok(Ok(r)) if r.result().is_some())
-            {
-                tracing::warn!(server = %server.name, "a resource subscription could not be made again");
-            }
+        let Some(level) = most_verbose(&self.sessions_of(tenant)) else { return Vec::new() };
+        links.into_iter().map(|(_, link)| (link, level)).collect()
+    }
+
+    /// Brings a link to the session's level, if it ever set one.
+    pub(super) async fn restore_level(&self, session: &Session, link: &Connected) {
+        if let Some(level) = session.log_level() {
+            send(link, &level).await;
         }
     }
 }
 
-async fn send_level(link: &Arc<Link>, level: &str) {
+/// The most verbose level that any of these sessions set.
+pub(super) fn most_verbose(sessions: &[Arc<Session>]) -> Option<&'static str> {
+    let levels = sessions.iter().filter_map(|s| severity(&s.log_level()?));
+    levels.min().and_then(|least| LEVELS.get(least)).copied()
+}
+
+/// Whether the caller of an exchange wants a log message. Over a link of its own the server knows what it wants;
+/// a shared one speaks as verbosely as any of its callers asked for.
+pub(super) fn wanted(exchange: &Exchange, message: &Notification) -> bool {
+    if exchange.server.isolation == Isolation::Session {
+        return true;
+    }
+    let level = exchange.session.upgrade().and_then(|s| severity(&s.log_level()?));
+    let of = message.params().and_then(|p| severity(&Object::parse(p).ok()?.text("level")?));
+    match (of, level) {
+        (Some(of), Some(level)) => of >= level,
+        _ => true,
+    }
+}
+
+/// Tells a server the level, if it logs at all.
+pub(super) async fn send(connected: &Connected, level: &str) {
+    let Connected { link, origin } = connected;
     let introduction = link.introduction();
     let logs = Object::parse(&introduction.capabilities).is_ok_and(|c| c.get("logging").is_some());
     if !logs {
@@ -86,5 +105,9 @@ async fn send_level(link: &Arc<Link>, level: &str) {
         r#"{{"jsonrpc":"2.0","id":{id},"method":"logging/setLevel","params":{{"level":"{level}"}}}}"#
     );
     // A server that refuses the level goes on with its own (G13).
-    let _ = tokio::time::timeout(PATIENCE, link.call(id, text.into(), Arc::new(Deaf))).await;
+    let _ = tokio::time::timeout(PATIENCE, link.call(id, text.into(), origin.clone())).await;
+}
+
+fn severity(level: &str) -> Option<usize> {
+    LEVELS.iter().position(|known| *known == level)
 }

@@ -5,11 +5,11 @@ use std::time::Duration;
 
 use bytes::Bytes;
 
-use super::cancel::cancel;
 use super::{Relay, Session};
 use crate::catalog::{Endpoint, Naming};
 use crate::protocol::envelope::{Notification, Response};
 use crate::protocol::method::Method;
+use crate::protocol::object::Object;
 use crate::store::sessions::Change;
 use crate::upstream::Link;
 
@@ -32,25 +32,31 @@ impl Relay {
                     let _ = self.sessions.change(session, Change::Initialized).await;
                 }
             }
-            Method::Cancelled => cancel(session, &message),
+            Method::Cancelled => {
+                let params = message.params().and_then(|raw| Object::parse(raw).ok());
+                if let Some(id) = params.and_then(|p| p.get("requestId")) {
+                    session.attached.running.cancel(id);
+                }
+            }
             Method::Progress => {
-                if let Some((server, message)) = session.attached.asks.progress(&message)
-                    && let Some(link) = session.attached.links.live(&server)
-                {
+                let Some((server, link, message)) = session.attached.asks.progress(&message) else { return };
+                let link = link.or_else(|| Some(session.attached.links.live(&server)?.link));
+                if let Some(link) = link {
                     pass_on(&link, message).await;
                 }
             }
             Method::RootsListChanged => {
-                for (_, link) in session.attached.links.all_live() {
-                    pass_on(&link, message.bytes().clone()).await;
-                }
+                // Side by side: one server that is stuck keeps nothing from the others.
+                let links = session.attached.links.all_live();
+                let all = links.iter().map(|(_, to)| pass_on(&to.link, message.bytes().clone()));
+                futures_util::future::join_all(all).await;
             }
             // What no revision here knows may mean something to a single server that is already connected.
             _ => {
                 if let (Naming::Bare, [only]) = (endpoint.naming, endpoint.servers.as_slice())
-                    && let Some(link) = session.attached.links.live(only)
+                    && let Some(to) = session.attached.links.live(only)
                 {
-                    pass_on(&link, message.bytes().clone()).await;
+                    pass_on(&to.link, message.bytes().clone()).await;
                 }
             }
         }

@@ -7,6 +7,7 @@ use bytes::Bytes;
 use super::answer::{Answer, Form, Work, answer};
 use super::outlet::Outlet;
 use super::route::{Route, progress_token};
+use super::running::{Running, Ticket};
 use super::{Relay, Session};
 use crate::catalog::{Endpoint, Kind, Naming, Target};
 use crate::protocol::edit::{Text, one_line};
@@ -16,6 +17,7 @@ use crate::protocol::method::Method;
 use crate::protocol::object::Object;
 use crate::session::Reader;
 use crate::session::log::EventKind;
+use crate::telemetry::metrics::CallOutcome;
 
 /// More requests of one session run than `limits.inFlightPerSession` allows: 429.
 #[derive(Debug, thiserror::Error)]
@@ -89,6 +91,28 @@ impl Relay {
         request: Request,
         outlet: &Arc<Outlet>,
     ) -> Option<Text> {
+        let ticket = Running::enter(session, request.id());
+        // Work that is at a server notices both by itself, and first; this is for work that is not there yet.
+        tokio::select! {
+            biased;
+            response = self.dispatch(session, endpoint, &request, outlet, &ticket) => response,
+            () = ticket.cancelled() => None,
+            () = session.ended.cancelled() => {
+                let message = "The session ended while this request waited for servers; it did not run.";
+                let error = RpcError::new(Code::Internal, "session_ended", message);
+                Some(error.to_message(Some(request.id()), None).into())
+            }
+        }
+    }
+
+    async fn dispatch(
+        self: &Arc<Self>,
+        session: &Arc<Session>,
+        endpoint: &Arc<Endpoint>,
+        request: &Request,
+        outlet: &Arc<Outlet>,
+        ticket: &Ticket,
+    ) -> Option<Text> {
         let result = match request.method() {
             Method::Ping => Ok(respond(request.id(), b"{}").into()),
             Method::Initialize => Err(RpcError::new(
@@ -96,25 +120,27 @@ impl Relay {
                 "already_initialized",
                 "The session is initialized already; to start anew, send initialize without Mcp-Session-Id.",
             )),
-            Method::ToolsList => self.listed(session, endpoint, &request, Kind::Tools).await,
-            Method::PromptsList => self.listed(session, endpoint, &request, Kind::Prompts).await,
-            Method::ResourcesList => self.listed(session, endpoint, &request, Kind::Resources).await,
-            Method::ResourceTemplatesList => self.listed(session, endpoint, &request, Kind::Templates).await,
-            Method::SetLevel => self.set_level(session, &request).await.map(Text::from),
+            Method::ToolsList => self.listed(session, endpoint, request, Kind::Tools).await,
+            Method::PromptsList => self.listed(session, endpoint, request, Kind::Prompts).await,
+            Method::ResourcesList => self.listed(session, endpoint, request, Kind::Resources).await,
+            Method::ResourceTemplatesList => self.listed(session, endpoint, request, Kind::Templates).await,
+            Method::SetLevel => self.set_level(session, endpoint, request).await.map(Text::from),
             Method::ToolsCall
             | Method::PromptsGet
             | Method::ResourcesRead
             | Method::ResourcesSubscribe
             | Method::ResourcesUnsubscribe
-            | Method::Complete => match self.route(session, endpoint, &request).await {
-                Ok(route) => return self.routed(session, &request, route, outlet).await,
+            | Method::Complete => match self.route(session, endpoint, request).await {
+                Ok(route) => return self.routed(session, request, route, outlet, ticket).await,
                 Err(error) => Err(error),
             },
-            _ => match unknown(endpoint, &request) {
-                Ok(route) => return self.call(session, &request, route, outlet).await,
+            _ => match unknown(endpoint, request) {
+                Ok(route) => return self.call(session, request, route, outlet, ticket).await,
                 Err(error) => Err(error),
             },
         };
+        let outcome = if result.is_ok() { CallOutcome::Ok } else { CallOutcome::RpcError };
+        self.metrics.request(request.method().label(), outcome);
         Some(match result {
             Ok(result) => result,
             Err(error) => error.to_message(Some(request.id()), None).into(),
@@ -127,11 +153,12 @@ impl Relay {
         request: &Request,
         route: Route,
         outlet: &Arc<Outlet>,
+        ticket: &Ticket,
     ) -> Option<Text> {
         match request.method() {
-            Method::ResourcesSubscribe => self.subscribe(session, request, route, outlet).await,
-            Method::ResourcesUnsubscribe => self.unsubscribe(session, request, route, outlet).await,
-            _ => self.call(session, request, route, outlet).await,
+            Method::ResourcesSubscribe => self.subscribe(session, request, route, outlet, ticket).await,
+            Method::ResourcesUnsubscribe => self.unsubscribe(session, request, route, outlet, ticket).await,
+            _ => self.call(session, request, route, outlet, ticket).await,
         }
     }
 

@@ -3,10 +3,9 @@
 use std::borrow::Cow;
 use std::sync::Arc;
 
-use super::lists::Look;
 use super::{Relay, Session};
 use crate::catalog::view::explicit_target;
-use crate::catalog::{Endpoint, Kind, Naming, Target};
+use crate::catalog::{Endpoint, Kind, Naming, Target, View};
 use crate::protocol::envelope::{Request, Span};
 use crate::protocol::error::{Code, RpcError};
 use crate::protocol::method::Method;
@@ -67,15 +66,19 @@ impl Relay {
         endpoint: &Endpoint,
         named: &Named<'_>,
     ) -> Result<Target, RpcError> {
-        for look in [Look::Known, Look::Again] {
-            let view = self.view(session, endpoint, named.kind, look).await;
-            if let Some(target) = view.target(&named.name) {
-                return Ok(target.clone());
-            }
+        if let Some(target) = self.view(session, endpoint, named.kind).target(&named.name) {
+            return Ok(target.clone());
         }
-        let what = if named.kind == Kind::Tools { "tool" } else { "prompt" };
-        let shown: String = named.name.chars().take(128).collect();
-        Err(invalid(format!("unknown {what} `{shown}`; {}/list shows those there are", named.kind.member())))
+        let view = self.view_again(session, endpoint, named.kind).await;
+        view.target(&named.name).cloned().ok_or_else(|| {
+            let what = if named.kind == Kind::Tools { "tool" } else { "prompt" };
+            let shown: String = named.name.chars().take(128).collect();
+            let list = named.kind.method();
+            invalid(format!(
+                "unknown {what} `{shown}`; {list} shows those there are{}",
+                missing(&view, endpoint)
+            ))
+        })
     }
 
     async fn by_uri(
@@ -88,29 +91,49 @@ impl Relay {
         if let Some(target) = explicit_target(endpoint, uri) {
             return Ok(target);
         }
-        for look in [Look::Known, Look::Again] {
-            for kind in [Kind::Resources, Kind::Templates] {
-                let view = self.view(session, endpoint, kind, look).await;
-                let found = match kind {
-                    Kind::Templates => view.target(uri).or_else(|| view.expanded_target(uri)),
-                    _ => view.target(uri),
-                };
-                if let Some(found) = found {
-                    // A template leads to its server; the URI is the caller's own.
-                    let own = if kind == Kind::Templates { uri.into() } else { found.own.clone() };
-                    return Ok(Target { server: found.server.clone(), own });
-                }
-            }
-            let seen = lock(&session.attached.seen_uris).server_of(uri);
-            let server = seen.and_then(|name| endpoint.servers.iter().find(|s| s.name == *name).cloned());
-            if let Some(server) = server {
-                return Ok(Target { server, own: uri.into() });
-            }
+        let listed = |kind| self.view(session, endpoint, kind);
+        if let Some(found) = find(uri, &listed(Kind::Resources), &listed(Kind::Templates)) {
+            return Ok(found);
         }
-        let shown: String = uri.chars().take(256).collect();
-        let message = format!("unknown resource `{shown}`; no server lists it or a template that it fits");
-        Err(RpcError::new(Code::ResourceNotFound, "unknown_resource", message))
+        // Links inside results need not be in any list (G8).
+        let seen = lock(&session.attached.seen_uris).server_of(uri);
+        let seen = seen.and_then(|name| endpoint.servers.iter().find(|s| s.name == *name));
+        if let Some(server) = seen {
+            return Ok(Target { server: server.clone(), own: uri.into() });
+        }
+        let (resources, templates) = futures_util::future::join(
+            self.view_again(session, endpoint, Kind::Resources),
+            self.view_again(session, endpoint, Kind::Templates),
+        )
+        .await;
+        find(uri, &resources, &templates).ok_or_else(|| {
+            let shown: String = uri.chars().take(256).collect();
+            let missing = missing(&resources, endpoint);
+            let message =
+                format!("unknown resource `{shown}`; no server lists it or a template that it fits{missing}");
+            RpcError::new(Code::ResourceNotFound, "unknown_resource", message)
+        })
     }
+}
+
+/// Where a URI leads by the lists.
+fn find(uri: &str, resources: &View, templates: &View) -> Option<Target> {
+    let expanded = || {
+        // A template leads to its server; the URI is the caller's own.
+        let found = templates.target(uri).or_else(|| templates.expanded_target(uri))?;
+        Some(Target { server: found.server.clone(), own: uri.into() })
+    };
+    resources.target(uri).cloned().or_else(expanded)
+}
+
+/// Which servers' lists are not known at present, for a person who misses something.
+fn missing(view: &View, endpoint: &Endpoint) -> String {
+    let names: Vec<&str> =
+        endpoint.servers.iter().filter(|s| !view.has(s)).map(|s| s.name.as_str()).take(10).collect();
+    if names.is_empty() {
+        return String::new();
+    }
+    format!(". Servers that cannot be listed at present: {}", names.join(", "))
 }
 
 /// The progress token of a request, if its caller gave one.

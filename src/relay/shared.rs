@@ -7,9 +7,10 @@ use std::sync::atomic::{AtomicUsize, Ordering::Relaxed};
 use std::sync::{Arc, Mutex, Weak};
 
 use tokio::sync::watch;
+use tokio_util::sync::CancellationToken;
 
-use super::Relay;
-use super::links::wait_for;
+use super::links::{Connected, Held, Opened, Opening, reconfigured, wait_for};
+use super::{Relay, Session, subscribe};
 use crate::catalog::{CallerClass, Kind};
 use crate::protocol::capability::CapabilityClass;
 use crate::protocol::envelope::{Notification, Request};
@@ -19,8 +20,8 @@ use crate::protocol::object::Object;
 use crate::protocol::revision::Revision;
 use crate::session::notices::Notice;
 use crate::settings::ServerSettings;
-use crate::store::{Registry, lock};
-use crate::upstream::{Failure, Farewell, Hello, Link, Listener, Reply};
+use crate::store::{Epoch, Registry, lock};
+use crate::upstream::{Failure, Hello, Listener, Reply};
 
 /// What servers behind shared links are told of their callers.
 pub(super) const SHARED_CLASS: CallerClass =
@@ -30,16 +31,29 @@ pub(super) const SHARED_CLASS: CallerClass =
 #[derive(Default)]
 pub(super) struct SharedLinks(Registry<(Option<Box<str>>, Arc<str>), Arc<Group>>);
 
+/// Which link of a group.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Pick {
+    /// The next in turn.
+    Any,
+    /// Always the same: what a server keeps for a link, such as subscriptions, is kept on this one.
+    First,
+}
+
 /// The shared links of one tenant to one server.
 struct Group {
+    server: Arc<ServerSettings>,
+    tenant: Option<Box<str>>,
     next: AtomicUsize,
     slots: Vec<Mutex<Slot>>,
+    /// Cancelled once nobody uses it any more: a link that is still opening then is closed when it is open.
+    over: CancellationToken,
 }
 
 enum Slot {
     Vacant,
-    Opening(watch::Receiver<Option<Result<Arc<Link>, Failure>>>),
-    Live(Arc<Link>, Arc<ServerSettings>),
+    Opening(Opening),
+    Live(Held),
 }
 
 /// Hears a server behind a shared link.
@@ -52,16 +66,41 @@ struct SharedOrigin {
 // === impl SharedLinks ===
 
 impl SharedLinks {
-    /// Takes leave of all of them.
-    pub(super) async fn close_all(&self) {
-        for group in self.0.values() {
+    /// Takes leave of links to servers that are not meant to be here any more.
+    pub(super) fn close_unless(&self, keep: impl Fn(&Arc<ServerSettings>) -> bool, relay: &Relay) {
+        for group in self.0.values().into_iter().filter(|g| !keep(&g.server)) {
+            self.0.remove(&(group.tenant.clone(), Arc::from(group.server.name.as_str())));
+            group.over.cancel();
             for slot in &group.slots {
-                let taken = std::mem::replace(&mut *lock(slot), Slot::Vacant);
-                if let Slot::Live(link, _) = taken {
-                    link.close(Farewell::End).await;
+                if let Slot::Live(held) = std::mem::replace(&mut *lock(slot), Slot::Vacant) {
+                    held.close_on(&relay.tasks);
                 }
             }
         }
+    }
+
+    /// The links of a tenant that are open.
+    pub(super) fn live(&self, tenant: Option<&str>) -> Vec<(Arc<ServerSettings>, Connected)> {
+        let groups = self.0.values().into_iter().filter(|g| g.tenant.as_deref() == tenant);
+        groups.flat_map(|g| g.live().into_iter().map(move |(_, link)| (g.server.clone(), link))).collect()
+    }
+}
+
+// === impl Group ===
+
+impl Group {
+    fn new(server: Arc<ServerSettings>, tenant: Option<Box<str>>, size: usize) -> Self {
+        let slots = (0..size.max(1)).map(|_| Mutex::new(Slot::Vacant)).collect();
+        Self { server, tenant, next: AtomicUsize::new(0), slots, over: CancellationToken::new() }
+    }
+
+    /// The links that are open, and their places.
+    fn live(&self) -> Vec<(usize, Connected)> {
+        let live = |slot: &Mutex<Slot>| match &*lock(slot) {
+            Slot::Live(held) if !held.is_down() => Some(held.connected.clone()),
+            _ => None,
+        };
+        self.slots.iter().enumerate().filter_map(|(at, slot)| Some((at, live(slot)?))).collect()
     }
 }
 
@@ -73,38 +112,27 @@ impl Relay {
         tenant: Option<&str>,
         server: &Arc<ServerSettings>,
         size: usize,
-    ) -> Result<Arc<Link>, Failure> {
-        let key = (tenant.map(Into::into), server.name.as_str().into());
-        let group = self.shared.0.get_or_insert_with(key, || {
-            let slots = (0..size.max(1)).map(|_| Mutex::new(Slot::Vacant)).collect();
-            Arc::new(Group { next: AtomicUsize::new(0), slots })
-        });
-        let at = group.next.fetch_add(1, Relaxed) % group.slots.len();
+        pick: Pick,
+    ) -> Opened {
+        let group = self.shared_group(tenant, server, size)?;
+        let at = match pick {
+            Pick::Any => group.next.fetch_add(1, Relaxed) % group.slots.len(),
+            Pick::First => 0,
+        };
         let Some(slot) = group.slots.get(at) else { unreachable!("taken modulo the length") };
         let mut opening = {
             let mut slot = lock(slot);
             match &*slot {
-                Slot::Live(link, settings) if !link.is_down() && Arc::ptr_eq(settings, server) => {
-                    return Ok(link.clone());
-                }
+                Slot::Live(held) if !held.is_down() => return Ok(held.connected.clone()),
                 Slot::Opening(opening) if opening.has_changed().is_ok() => opening.clone(),
                 _ => {
                     let (sender, opening) = watch::channel(None);
-                    if let Slot::Live(dead, _) = std::mem::replace(&mut *slot, Slot::Opening(opening.clone()))
-                    {
-                        self.tasks.spawn(async move { dead.close(Farewell::End).await });
+                    if let Slot::Live(dead) = std::mem::replace(&mut *slot, Slot::Opening(opening.clone())) {
+                        dead.close_on(&self.tasks);
                     }
-                    let relay = self.clone();
-                    let (group, server) = (group.clone(), server.clone());
-                    let tenant = tenant.map(Into::into);
+                    let (relay, group) = (self.clone(), group.clone());
                     self.tasks.spawn(async move {
-                        let opened = relay.open_shared(tenant, server.clone()).await;
-                        if let Some(slot) = group.slots.get(at) {
-                            *lock(slot) = match &opened {
-                                Ok(link) => Slot::Live(link.clone(), server),
-                                Err(_) => Slot::Vacant,
-                            };
-                        }
+                        let opened = relay.open_shared(&group, at).await;
                         sender.send_replace(Some(opened));
                     });
                     opening
@@ -114,25 +142,89 @@ impl Relay {
         wait_for(server, &mut opening).await
     }
 
-    async fn open_shared(
-        self: &Arc<Self>,
-        tenant: Option<Box<str>>,
-        server: Arc<ServerSettings>,
-    ) -> Result<Arc<Link>, Failure> {
+    fn shared_group(
+        &self,
+        tenant: Option<&str>,
+        server: &Arc<ServerSettings>,
+        size: usize,
+    ) -> Result<Arc<Group>, Failure> {
+        let tenant: Option<Box<str>> = tenant.map(Into::into);
+        let key = (tenant.clone(), Arc::from(server.name.as_str()));
+        let new = || Arc::new(Group::new(server.clone(), tenant, size));
+        let group = self.shared.0.get(&key);
+        if let Some(group) = group.filter(|g| Arc::ptr_eq(&g.server, server)) {
+            return Ok(group);
+        }
+        if !self.catalog.knows(server) {
+            return Err(reconfigured(&server.name));
+        }
+        self.shared.close_unless(|s| s.name != server.name || Arc::ptr_eq(s, server), self);
+        Ok(self.shared.0.get_or_insert_with(key, new))
+    }
+
+    async fn open_shared(self: &Arc<Self>, group: &Group, at: usize) -> Opened {
+        let (server, tenant) = (&group.server, &group.tenant);
         let hello = Hello {
             revision: SHARED_CLASS.revision,
             capabilities: "{}".into(),
             client_info: format!(r#"{{"name":"mcpgate","version":"{}"}}"#, env!("CARGO_PKG_VERSION")).into(),
         };
-        let origin = SharedOrigin { relay: Arc::downgrade(self), tenant, server: server.clone() };
-        self.open_link(server, hello, 1, Arc::new(origin)).await
+        let (relay, own) = (Arc::downgrade(self), server.clone());
+        let origin: Arc<dyn Listener> = Arc::new(SharedOrigin { relay, tenant: tenant.clone(), server: own });
+        let opened = async {
+            let place = self.place(server).await?;
+            let link = self.open_link(server, hello, Epoch::FIRST.0, origin.clone()).await?;
+            Ok(Held { connected: Connected { link, origin }, place, settings: server.clone() })
+        };
+        let opened = opened.await;
+        let connected = opened.as_ref().map(|held| held.connected.clone()).map_err(Clone::clone);
+        if let Ok(connected) = &connected {
+            self.restore_shared(tenant.as_deref(), server, connected, at).await;
+        }
+        let Some(slot) = group.slots.get(at) else { return connected };
+        let mut slot = lock(slot);
+        *slot = match opened {
+            Ok(held) if group.over.is_cancelled() => {
+                held.close_on(&self.tasks);
+                Slot::Vacant
+            }
+            Ok(held) => Slot::Live(held),
+            Err(_) => Slot::Vacant,
+        };
+        connected
+    }
+
+    /// Brings a new shared link to the state that its sessions asked for.
+    async fn restore_shared(
+        &self,
+        tenant: Option<&str>,
+        server: &ServerSettings,
+        link: &Connected,
+        at: usize,
+    ) {
+        let sessions = self.sessions_of(tenant);
+        if let Some(level) = super::log_level::most_verbose(&sessions) {
+            super::log_level::send(link, level).await;
+        }
+        if at == 0 {
+            let uris = sessions.iter().flat_map(|s| subscribe::subscribed_at(s, &server.name));
+            let uris: std::collections::BTreeSet<Arc<str>> = uris.collect();
+            for uri in uris {
+                subscribe::renew(server, link, &uri).await;
+            }
+        }
+    }
+
+    /// The sessions of a tenant.
+    pub(super) fn sessions_of(&self, tenant: Option<&str>) -> Vec<Arc<Session>> {
+        self.sessions.all().into_iter().filter(|s| s.attached.tenant.as_deref() == tenant).collect()
     }
 }
 
 impl Listener for SharedOrigin {
     fn notification(&self, message: Notification) {
         let Some(relay) = self.relay.upgrade() else { return };
-        let kinds: &[Kind] = match message.method() {
+        let kinds: &'static [Kind] = match message.method() {
             Method::ToolsListChanged => &[Kind::Tools],
             Method::PromptsListChanged => &[Kind::Prompts],
             Method::ResourcesListChanged => &[Kind::Resources, Kind::Templates],
@@ -157,16 +249,27 @@ impl Listener for SharedOrigin {
             "this link is shared by many callers; none of them can be asked",
         );
     }
+
+    fn renewed(&self) {
+        let Some(relay) = self.relay.upgrade() else { return };
+        let (tenant, server) = (self.tenant.clone(), self.server.clone());
+        relay.tasks.clone().spawn(async move {
+            let group = relay.shared.0.get(&(tenant.clone(), Arc::from(server.name.as_str())));
+            for (at, link) in group.iter().flat_map(|g| g.live()) {
+                // Which of them began anew is not told; to do it for all is harmless.
+                relay.restore_shared(tenant.as_deref(), &server, &link, at).await;
+            }
+            relay.shared_list_changed(tenant.as_deref(), &server, &Kind::ALL);
+        });
+    }
 }
 
 impl SharedOrigin {
     /// Tells the sessions of the tenant that subscribed.
     fn updated(&self, relay: &Relay, uri: &str) {
-        for session in relay.sessions.all() {
-            if session.attached.tenant == self.tenant
-                && super::subscribe::is_subscribed(&session, &self.server.name, uri)
-            {
-                let uri = super::subscribe::callers_uri(&session, &self.server.name, uri);
+        for session in relay.sessions_of(self.tenant.as_deref()) {
+            if subscribe::is_subscribed(&session, &self.server.name, uri) {
+                let uri = subscribe::callers_uri(&session, &self.server.name, uri);
                 session.streams.notice(Notice::Updated(uri));
             }
         }

@@ -5,6 +5,7 @@ use std::sync::{Arc, Mutex};
 use std::time::{Duration, Instant};
 
 use bytes::Bytes;
+use tokio::sync::Notify;
 
 use super::event::{EventId, StreamId};
 use super::log::{Budget, EventKind, Surplus, Usage};
@@ -24,6 +25,8 @@ pub struct Streams {
     pub(super) inner: Mutex<Inner>,
     pub(super) settings: Arc<StreamSettings>,
     pub(super) primes: bool,
+    /// Told when the standalone GET is opened.
+    get_opened: Notify,
 }
 
 /// What the lock guards.
@@ -68,7 +71,12 @@ impl Streams {
             dropped: 0,
             over: false,
         };
-        Self { inner: Mutex::new(inner), settings, primes: revision.primes_streams() }
+        Self {
+            inner: Mutex::new(inner),
+            settings,
+            primes: revision.primes_streams(),
+            get_opened: Notify::new(),
+        }
     }
 
     /// Begins the stream of a POST and attaches its caller.
@@ -91,6 +99,7 @@ impl Streams {
             inner.streams.insert(id, Box::new(stream));
         }
         let from = inner.streams.get(&id).map_or(0, |s| s.delivered);
+        self.get_opened.notify_waiters();
         self.attach(&mut inner, id, from)
     }
 
@@ -114,6 +123,22 @@ impl Streams {
     pub fn has_get(&self) -> bool {
         let inner = lock(&self.inner);
         inner.streams.contains_key(&inner.get_id())
+    }
+
+    /// Whether a GET is open at this moment.
+    pub fn get_is_open(&self) -> bool {
+        let inner = lock(&self.inner);
+        inner.streams.get(&inner.get_id()).is_some_and(|s| !s.slots.is_empty())
+    }
+
+    /// Waits until a GET was opened once.
+    pub async fn get_opened(&self) {
+        let opened = self.get_opened.notified();
+        tokio::pin!(opened);
+        opened.as_mut().enable();
+        if !self.has_get() {
+            opened.await;
+        }
     }
 
     /// Adds an event to a stream. `false` if nobody can ever read it, or there is no such stream.
@@ -198,7 +223,7 @@ impl Streams {
 
     /// Whether any connection goes on reading.
     pub fn has_readers(&self) -> bool {
-        lock(&self.inner).streams.values().any(Stream::is_attended)
+        lock(&self.inner).streams.values().any(|s| s.is_attended())
     }
 
     /// Events dropped from full logs since last asked.

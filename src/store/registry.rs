@@ -42,6 +42,11 @@ impl<K: Eq + Hash, V: Clone> Registry<K, V> {
         self.0.remove(key).map(|(_, v)| v)
     }
 
+    /// Takes all out.
+    pub fn clear(&self) {
+        self.0.clear();
+    }
+
     /// How many there are.
     pub fn len(&self) -> usize {
         self.0.len()

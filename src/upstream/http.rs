@@ -121,6 +121,8 @@ impl HttpLink {
         if peer.closed.is_cancelled() {
             return;
         }
+        // The server hears what it was answered before it hears that the session is over.
+        peer.replies_sent().await;
         peer.closed.cancel();
         match farewell {
             Farewell::End => peer.end(&self.shared.live().session).await,

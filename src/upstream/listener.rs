@@ -56,6 +56,11 @@ impl Reply {
         self.refusal(code, message);
     }
 
+    /// Says nothing: the server took its question back, or is another one by now.
+    pub fn forget(mut self) {
+        self.send = None;
+    }
+
     fn refusal(&mut self, code: i32, message: &str) {
         if let Some(send) = self.send.take() {
             let message = crate::protocol::object::quoted(message);

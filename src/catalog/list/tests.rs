@@ -1,26 +1,9 @@
 //! Reading lists: order, fidelity, quarantine.
 
-use std::sync::Arc;
-
 use super::*;
-use crate::settings::servers::{HttpSettings, Isolation, TimeoutSettings, TransportSettings};
-
-fn server(name: &str) -> Arc<ServerSettings> {
-    let url = "http://127.0.0.1:1/mcp".parse().expect("a URL");
-    Arc::new(ServerSettings {
-        name: name.into(),
-        transport: TransportSettings::Http(HttpSettings { url, headers: Vec::new() }),
-        isolation: Isolation::Session,
-        timeouts: TimeoutSettings::default(),
-        max_message: 1 << 20,
-        include: Vec::new(),
-        exclude: vec!["secret_*".into()],
-    })
-}
 
 fn read(pages: &[&str]) -> List {
-    let (server, names) = (server("u1"), NameSettings::default());
-    let mut reader = ListReader::new(Kind::Tools, &server, &names);
+    let mut reader = ListReader::new(Kind::Tools, "u1");
     for page in pages {
         reader.page(page).expect("a page");
     }
@@ -30,10 +13,9 @@ fn read(pages: &[&str]) -> List {
 /// case-G15: malformed tools are left out and counted, the others stay.
 #[test]
 fn malformed_tools_are_quarantined() {
-    let list = read(&[
-        r#"{"tools":[{"name":"ok","inputSchema":{}},{"name":5,"inputSchema":{}},{"name":"a"},7,
-            {"name":"ok","inputSchema":{}},{"inputSchema":{},"name":"ok2"},{"name":"secret_x","inputSchema":{}}]}"#,
-    ]);
+    let list =
+        read(&[r#"{"tools":[{"name":"ok","inputSchema":{}},{"name":5,"inputSchema":{}},{"name":"a"},7,
+            {"name":"ok","inputSchema":{},"title":"other"},{"inputSchema":{},"name":"ok2"}]}"#]);
     let names: Vec<_> = list.items.iter().map(|i| i.own.as_ref()).collect();
     assert_eq!((names, list.quarantined), (vec!["ok", "ok2"], 4));
 }
@@ -41,8 +23,7 @@ fn malformed_tools_are_quarantined() {
 /// case-G09: an empty cursor is a cursor; its absence is the end.
 #[test]
 fn pages_follow_each_other() {
-    let (server, names) = (server("u1"), NameSettings::default());
-    let mut reader = ListReader::new(Kind::Tools, &server, &names);
+    let mut reader = ListReader::new(Kind::Tools, "u1");
     assert_eq!(reader.page(r#"{"tools":[],"nextCursor":""}"#).expect("a page"), Some(r#""""#));
     assert_eq!(reader.page(r#"{"tools":[{"name":"x","inputSchema":{}}]}"#).expect("a page"), None);
     assert_eq!(reader.len(), 1);
@@ -57,5 +38,12 @@ fn items_stay_as_they_were_written() {
     let item = &list.items[0];
     assert_eq!(item.raw.as_ref(), raw);
     assert_eq!(item.key.text(item.raw.as_bytes()), r#""a""#);
-    assert_eq!(item.qualified.as_ref(), "mcp_u1_a");
+}
+
+/// A server that gives the same page again changes nothing.
+#[test]
+fn repeated_items_are_no_fault() {
+    let page = r#"{"tools":[{"name":"x","inputSchema":{}},{"name":"y","inputSchema":{}}]}"#;
+    let list = read(&[page, page]);
+    assert_eq!((list.items.len(), list.quarantined), (2, 0));
 }

@@ -25,7 +25,7 @@ use crate::telemetry::Metrics;
 use crate::upstream::{Failure, Listener, Reply, UpstreamId};
 
 /// How long the server may take to end a session.
-const FAREWELL: Duration = Duration::from_secs(2);
+pub(super) const FAREWELL: Duration = Duration::from_secs(2);
 /// The most messages in one array (T19).
 const BATCH: usize = 1000;
 

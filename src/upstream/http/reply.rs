@@ -39,6 +39,12 @@ impl Peer {
         });
     }
 
+    /// Waits, within bounds, until all answers that are on their way to the server have arrived.
+    pub(super) async fn replies_sent(&self) {
+        let all = u32::try_from(AT_ONCE).unwrap_or(u32::MAX);
+        let _ = tokio::time::timeout(super::peer::FAREWELL, self.replies.acquire_many(all)).await;
+    }
+
     async fn deliver(&self, session: &Session, message: Bytes) {
         let server = self.server.name.as_str();
         let mut backoff = Backoff::new(self.pace);

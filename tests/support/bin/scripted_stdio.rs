@@ -40,6 +40,8 @@ struct Server {
     options: Options,
     /// The parameters of `initialize`, and all notifications.
     heard: Mutex<Vec<Value>>,
+    /// Tools that were added while it ran.
+    grown: Mutex<Vec<Value>>,
     /// The client's answers to our questions.
     answers: Mutex<Vec<Value>>,
     answered: Condvar,
@@ -69,6 +71,7 @@ fn serve(options: Options) -> ExitCode {
     let server = Arc::new(Server {
         options,
         heard: Mutex::default(),
+        grown: Mutex::default(),
         answers: Mutex::default(),
         answered: Condvar::new(),
     });
@@ -94,10 +97,14 @@ impl Server {
         match (message["method"].as_str(), message.get("id")) {
             (Some("initialize"), Some(id)) => self.initialize(id, &message["params"]),
             (Some("ping"), Some(id)) => result(id, json!({})),
-            (Some("tools/list"), Some(id)) => result(id, json!({"tools": tools::list()})),
+            (Some("tools/list"), Some(id)) => result(id, json!({"tools": self.tools()})),
             (Some("tools/call"), Some(_)) if message["params"]["name"] == "stop_reading" => {
                 // On the thread that reads.
                 self.call(&message);
+            }
+            (Some("logging/setLevel"), Some(id)) => {
+                self.heard.lock().unwrap().push(message.clone());
+                result(id, json!({}));
             }
             (Some("tools/call"), Some(_)) => {
                 let server = Arc::clone(self);

@@ -9,7 +9,7 @@ use serde_json::{Map, Value, json};
 use super::{Server, error, notify, result, send, write};
 
 /// Name and purpose of each.
-const TOOLS: [(&str, &str); 16] = [
+const TOOLS: [(&str, &str); 18] = [
     ("echo", "answers with its arguments"),
     ("sleep", "answers after `ms` milliseconds"),
     ("raw", "writes `text` in the place of an answer; `$ID` stands for the id of the call"),
@@ -25,20 +25,25 @@ const TOOLS: [(&str, &str); 16] = [
     ("say", "sends the notification `method` with `params`, then answers"),
     ("spawn", "starts a child of its own and answers with both process ids"),
     ("heard", "answers with the parameters of `initialize` and all notifications so far"),
+    ("grow", "adds the tool `name`, and tells so unless `quietly`"),
+    ("take_back", "asks as `ask` does, takes the question back, then answers"),
     ("stop_reading", "reads nothing for `ms` milliseconds, then answers"),
 ];
 
-/// The tools as `tools/list` has them.
-pub(crate) fn list() -> Vec<Value> {
-    TOOLS
-        .iter()
-        .map(|(name, purpose)| json!({"name": name, "description": purpose, "inputSchema": {"type": "object"}}))
-        .collect()
+fn tool(name: &str, purpose: &str) -> Value {
+    json!({"name": name, "description": purpose, "inputSchema": {"type": "object"}})
 }
 
 // === impl Server ===
 
 impl Server {
+    /// The tools as `tools/list` has them.
+    pub(crate) fn tools(&self) -> Vec<Value> {
+        let mut all: Vec<Value> = TOOLS.iter().map(|(name, purpose)| tool(name, purpose)).collect();
+        all.extend(self.grown.lock().unwrap().iter().cloned());
+        all
+    }
+
     pub(crate) fn call(&self, request: &Value) {
         let (id, params) = (&request["id"], &request["params"]);
         let arguments = &params["arguments"];
@@ -79,19 +84,36 @@ impl Server {
                 let child = Command::new("sleep").arg("1000").stdin(Stdio::null()).spawn().expect("a child");
                 content(id, &json!([std::process::id(), child.id()]));
             }
+            "grow" => {
+                self.grown.lock().unwrap().push(tool(text(&arguments["name"]), "grown"));
+                if arguments["quietly"] != true {
+                    notify("notifications/tools/list_changed", json!({}));
+                }
+                content(id, arguments);
+            }
+            "take_back" => {
+                let question = json!(format!("question-{id}"));
+                let (method, params) = (&arguments["method"], &arguments["params"]);
+                send(&json!({"jsonrpc": "2.0", "id": question, "method": method, "params": params}));
+                notify("notifications/cancelled", json!({"requestId": question}));
+                content(id, arguments);
+            }
             "heard" => content(id, &Value::Array(self.heard.lock().unwrap().clone())),
             other => error(id, -32602, &format!("unknown tool {other}")),
         }
     }
 
     fn ask(&self, id: &Value, arguments: &Value) {
-        let question = format!("question-{id}");
+        let question = match &arguments["id"] {
+            Value::Null => json!(format!("question-{id}")),
+            chosen => chosen.clone(),
+        };
         send(&json!({
             "jsonrpc": "2.0", "id": question, "method": arguments["method"], "params": arguments["params"],
         }));
         let mut answers = self.answers.lock().unwrap();
         loop {
-            if let Some(at) = answers.iter().position(|a| a["id"] == *question) {
+            if let Some(at) = answers.iter().position(|a| a["id"] == question) {
                 return content(id, &answers.remove(at));
             }
             answers = self.answered.wait(answers).unwrap();

@@ -1,0 +1,201 @@
+//! The lists that servers gave, kept for all callers of a class, and what servers said of themselves.
+
+use std::collections::HashMap;
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering::Relaxed};
+use std::sync::{Arc, Mutex};
+
+use tokio::sync::watch;
+
+use super::kind::Kind;
+use super::list::List;
+use super::pattern::admits;
+use super::shelf::{CallerClass, Shelf};
+use crate::settings::ServerSettings;
+use crate::store::{Registry, lock};
+use crate::telemetry::Metrics;
+use crate::upstream::Introduction;
+
+/// What is known of all servers.
+pub struct Catalog {
+    servers: Registry<Arc<str>, Arc<Shelves>>,
+    /// Counts up whenever callers may see something else than before.
+    generation: AtomicU64,
+    changed: watch::Sender<u64>,
+    metrics: Arc<Metrics>,
+}
+
+/// What is known of one server.
+#[derive(Debug)]
+pub struct Shelves {
+    server: Arc<ServerSettings>,
+    by_class: Mutex<HashMap<CallerClass, Arc<Shelf>>>,
+    introduction: Mutex<Option<Arc<Introduction>>>,
+    unsaved: AtomicBool,
+}
+
+// === impl Catalog ===
+
+impl Catalog {
+    /// One that knows nothing yet of these servers.
+    pub fn new(servers: &[Arc<ServerSettings>], metrics: Arc<Metrics>) -> Self {
+        let (changed, _) = watch::channel(0);
+        let catalog = Self { servers: Registry::new(), generation: AtomicU64::new(0), changed, metrics };
+        catalog.replace_servers(servers);
+        catalog
+    }
+
+    /// Forgets what is known of servers that are not among these, the very same, and takes new ones in.
+    pub fn replace_servers(&self, servers: &[Arc<ServerSettings>]) {
+        for gone in self.all() {
+            if !servers.iter().any(|s| Arc::ptr_eq(s, &gone.server)) {
+                self.servers.remove(gone.server.name.as_str());
+            }
+        }
+        for server in servers {
+            self.servers
+                .get_or_insert_with(server.name.as_str().into(), || Arc::new(Shelves::new(server.clone())));
+        }
+        self.note_change();
+    }
+
+    /// What is known of `server`. For one that is not configured (any more) it is something of its own that nobody
+    /// else sees.
+    pub fn of(&self, server: &Arc<ServerSettings>) -> Arc<Shelves> {
+        let known = self.servers.get(server.name.as_str()).filter(|s| Arc::ptr_eq(&s.server, server));
+        known.unwrap_or_else(|| Arc::new(Shelves::new(server.clone())))
+    }
+
+    /// Whether this very server is configured.
+    pub fn knows(&self, server: &Arc<ServerSettings>) -> bool {
+        self.servers.get(server.name.as_str()).is_some_and(|s| Arc::ptr_eq(&s.server, server))
+    }
+
+    /// What is known of each server.
+    pub fn all(&self) -> Vec<Arc<Shelves>> {
+        self.servers.values()
+    }
+
+    /// Puts a list that a server just gave in its place; `changes` as in [`Shelf::put`].
+    pub fn put(
+        &self,
+        shelves: &Shelves,
+        class: CallerClass,
+        kind: Kind,
+        list: List,
+        changes: u64,
+    ) -> Arc<List> {
+        let server = &shelves.server;
+        if kind == Kind::Tools {
+            let offered = list.items.iter().filter(|i| admits(&server.include, &server.exclude, &i.own));
+            self.metrics.tools_listed(&server.name, offered.count(), list.quarantined);
+        }
+        let list = shelves.alike(kind, list);
+        if shelves.shelf(class).put(kind, &list, changes) {
+            shelves.unsaved.store(true, Relaxed);
+            self.note_change();
+        }
+        list
+    }
+
+    /// Remembers what a server said of itself. A server that says something new has lists that may be new too.
+    pub fn introduce(&self, server: &Arc<ServerSettings>, introduction: &Arc<Introduction>) {
+        let shelves = self.of(server);
+        let before = lock(&shelves.introduction).replace(introduction.clone());
+        let same = before.is_some_and(|before| {
+            let text =
+                |i: &Introduction| (i.capabilities.clone(), i.server_info.clone(), i.instructions.clone());
+            text(&before) == text(introduction)
+        });
+        if !same {
+            shelves.expire(&Kind::ALL);
+            shelves.unsaved.store(true, Relaxed);
+            self.note_change();
+        }
+    }
+
+    /// What a server last said of itself, if it ever did.
+    pub fn introduction(&self, server: &Arc<ServerSettings>) -> Option<Arc<Introduction>> {
+        self.of(server).introduction()
+    }
+
+    /// The server said that its lists changed, or may have.
+    pub fn expire(&self, server: &Arc<ServerSettings>, kinds: &[Kind]) {
+        self.of(server).expire(kinds);
+        // Views look at their lists again, though they are still the same ones.
+        self.generation.fetch_add(1, Relaxed);
+    }
+
+    /// Counts up whenever callers may see something else than before.
+    pub fn generation(&self) -> u64 {
+        self.generation.load(Relaxed)
+    }
+
+    /// Tells when callers may see something else than before.
+    pub fn changes(&self) -> watch::Receiver<u64> {
+        self.changed.subscribe()
+    }
+
+    /// Callers may see something else than before.
+    pub fn note_change(&self) {
+        self.generation.fetch_add(1, Relaxed);
+        self.changed.send_modify(|n| *n += 1);
+    }
+}
+
+// === impl Shelves ===
+
+impl Shelves {
+    fn new(server: Arc<ServerSettings>) -> Self {
+        Self {
+            server,
+            by_class: Mutex::default(),
+            introduction: Mutex::default(),
+            unsaved: AtomicBool::new(false),
+        }
+    }
+
+    /// The server.
+    pub fn server(&self) -> &Arc<ServerSettings> {
+        &self.server
+    }
+
+    /// The lists for callers of `class`.
+    pub fn shelf(&self, class: CallerClass) -> Arc<Shelf> {
+        lock(&self.by_class).entry(class).or_default().clone()
+    }
+
+    /// The lists for all classes.
+    pub fn by_class(&self) -> Vec<(CallerClass, Arc<Shelf>)> {
+        lock(&self.by_class).iter().map(|(class, shelf)| (*class, shelf.clone())).collect()
+    }
+
+    /// What the server last said of itself, if it ever did.
+    pub fn introduction(&self) -> Option<Arc<Introduction>> {
+        lock(&self.introduction).clone()
+    }
+
+    /// Takes what was kept from an earlier process.
+    pub fn restore(&self, introduction: Introduction) {
+        lock(&self.introduction).get_or_insert_with(|| Arc::new(introduction));
+    }
+
+    /// Whether something was put since this was last asked.
+    pub fn take_unsaved(&self) -> bool {
+        self.unsaved.swap(false, Relaxed)
+    }
+
+    fn expire(&self, kinds: &[Kind]) {
+        for (_, shelf) in self.by_class() {
+            kinds.iter().for_each(|kind| shelf.expire(*kind));
+        }
+    }
+
+    /// The list that some class has already with the same contents, so that views made from it stay valid and
+    /// classes cost no memory of their own; else this one.
+    fn alike(&self, kind: Kind, list: List) -> Arc<List> {
+        let shelves = self.by_class();
+        let mut kept = shelves.iter().filter_map(|(_, shelf)| shelf.last_good(kind));
+        kept.find(|k| k.digest == list.digest && k.items.len() == list.items.len())
+            .unwrap_or_else(|| Arc::new(list))
+    }
+}
