@@ -50,6 +50,15 @@ pub enum Watch {
     Nobody,
 }
 
+/// Why it stops.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Stop {
+    /// Somebody routes callers here and must see first that readiness is off: `shutdown.delay` holds.
+    Announced,
+    /// Nobody does.
+    Unannounced,
+}
+
 /// The sockets it serves on.
 #[derive(Debug)]
 pub struct Listeners {
@@ -97,7 +106,7 @@ impl Gateway {
 
     /// Serves until `stop`, then drains: readiness off, serve on for `shutdown.delay`, let running calls end for
     /// at most `shutdown.drain`, take leave of servers.
-    pub async fn serve(self, listeners: Listeners, stop: impl Future<Output = ()>) {
+    pub async fn serve(self, listeners: Listeners, stop: impl Future<Output = Stop>) {
         let Self { settings, relay, edge, metrics, tasks, draining, closing } = self;
         let (readiness, shown) = watch::channel(Readiness::Ready);
         let ended = CancellationToken::new();
@@ -113,11 +122,13 @@ impl Gateway {
         let accepting =
             serve::serve(listeners.callers, edge.router(), limits, tasks.clone(), closing.clone());
         let leaving = async {
-            stop.await;
+            let stop = stop.await;
             readiness.send_replace(Readiness::Draining);
             draining.cancel();
             metrics.draining();
-            tokio::time::sleep(settings.shutdown.delay).await;
+            if stop == Stop::Announced {
+                tokio::time::sleep(settings.shutdown.delay).await;
+            }
             relay.shut_down(settings.shutdown.drain).await;
             closing.cancel();
             tasks.close();

@@ -32,7 +32,7 @@ use url::Url;
 
 use crate::auth::{Authenticator, Reach, Unusable, key_client};
 use crate::relay::Relay;
-use crate::settings::{LimitSettings, Settings};
+use crate::settings::{AuthSettings, LimitSettings, Settings};
 use crate::telemetry::Metrics;
 use origin::Origins;
 use request_id::RequestIds;
@@ -69,7 +69,8 @@ pub struct Edge {
 
 /// Who may come in, and from which pages.
 struct Admission {
-    authenticator: Authenticator,
+    auth: AuthSettings,
+    authenticator: Arc<Authenticator>,
     origins: Origins,
 }
 
@@ -110,8 +111,18 @@ impl Edge {
     /// # Errors
     /// [`BuildError`] if nobody could come in; what was in force stays.
     pub fn reload(&self, settings: &Settings) -> Result<(), BuildError> {
+        let old = self.admission.load_full();
+        if old.auth == settings.auth {
+            // The same authenticator goes on, with the keys it fetched.
+            let (auth, authenticator) = (old.auth.clone(), old.authenticator.clone());
+            let origins = Origins::new(settings, self.reach);
+            self.admission.store(Arc::new(Admission { auth, authenticator, origins }));
+            return Ok(());
+        }
         let admission = Admission::new(settings, self.reach, &self.tasks, &self.metrics)?;
         self.admission.store(Arc::new(admission));
+        // A stream whose credential was taken back must not go on; all others come back with theirs.
+        self.relay.end_connections();
         Ok(())
     }
 
@@ -146,6 +157,7 @@ impl Admission {
         let client = key_client()?;
         let authenticator =
             Authenticator::new(&settings.auth, reach, client, tasks.clone(), metrics.clone())?;
-        Ok(Self { authenticator, origins: Origins::new(settings, reach) })
+        let authenticator = Arc::new(authenticator);
+        Ok(Self { auth: settings.auth.clone(), authenticator, origins: Origins::new(settings, reach) })
     }
 }

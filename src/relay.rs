@@ -25,8 +25,10 @@ pub mod request;
 mod restore;
 mod route;
 mod running;
+mod serving;
 mod shared;
 mod subscribe;
+mod uris;
 
 use std::collections::HashMap;
 use std::sync::Arc;
@@ -159,6 +161,13 @@ impl Relay {
     /// Takes changed servers and endpoints into force.
     pub fn reload(&self, settings: &Settings) {
         self.endpoints.store(Arc::new(by_path(settings)));
+    }
+
+    /// Ends all open streams with `retry:`; their callers come back with the credentials they have.
+    pub fn end_connections(&self) {
+        for session in self.sessions.all() {
+            session.streams.end_connections();
+        }
     }
 
     /// How many sessions live.

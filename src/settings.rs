@@ -86,8 +86,6 @@ pub struct SessionSettings {
     pub idle: Duration,
     /// A session ends after this in any case.
     pub max_age: Duration,
-    /// The same as `idle` for a session the caller has no id of.
-    pub implicit_idle: Duration,
     /// How many may live in this process; at the cap `initialize` gets 503 with `Retry-After`.
     pub max: usize,
     /// How many one principal may have (not for anonymous on loopback); at the cap 429 with `Retry-After`.
@@ -176,7 +174,6 @@ impl Default for SessionSettings {
         Self {
             idle: Duration::from_hours(4),
             max_age: Duration::from_hours(7 * 24),
-            implicit_idle: Duration::from_mins(10),
             max: 20_000,
             max_per_principal: 100,
         }

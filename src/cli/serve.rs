@@ -11,7 +11,9 @@ use super::failure::Failure;
 use super::signals::{StopSignals, reload_on_hangup};
 use super::source::{ConfigFile, name_of_command, name_of_url};
 use crate::gateway::{Gateway, Listeners, Reload, Watch};
+use crate::settings::written::Listen;
 use crate::settings::{Loaded, Loader, Settings};
+use crate::upstream::stdio::seal_process;
 
 /// Serve the servers of a config file, or a single one without a file.
 #[derive(Debug, Args)]
@@ -26,6 +28,9 @@ pub(super) struct Serve {
     /// Where callers come in, instead of what the config says: IP address and port.
     #[arg(long, value_name = "ADDR")]
     listen: Option<SocketAddr>,
+    /// Where operators look (health and metrics), instead of what the config says: IP address and port, or `off`.
+    #[arg(long, value_name = "ADDR")]
+    admin: Option<Listen>,
     /// What the single server is called; by default after its command or host.
     #[arg(long, value_name = "NAME")]
     name: Option<String>,
@@ -66,7 +71,7 @@ impl Serve {
             }
             (None, None) => self.file.loader()?,
         };
-        Ok(loader.listen_on(self.listen))
+        Ok(loader.listen_on(self.listen).admin_on(self.admin))
     }
 }
 
@@ -76,6 +81,9 @@ async fn serve(loaded: Loaded, loader: Loader) -> Result<(), Failure> {
     let address = listeners.callers.local_addr().context("the listener has no address")?;
     let program = std::env::current_exe().context("the path of this program cannot be found")?;
     let stop = StopSignals::listen().context("signals cannot be received")?;
+    if let Err(error) = seal_process() {
+        warn!(%error, "the memory of this process cannot be closed to its children");
+    }
     let servers = loaded.settings.servers.len();
     let admin = listeners.admin.as_ref().and_then(|admin| admin.local_addr().ok());
     let admin = admin.map_or_else(|| "off".to_owned(), |admin| format!("http://{admin}"));
@@ -97,7 +105,7 @@ async fn bind(settings: &Settings) -> Result<Listeners, Failure> {
     Ok(Listeners {
         callers: bind(settings.listen, "--listen ADDR or `listen`").await?,
         admin: match settings.admin {
-            Some(address) => Some(bind(address, "`admin.listen` (or `off`)").await?),
+            Some(address) => Some(bind(address, "--admin ADDR (or `off`) or `admin.listen`").await?),
             None => None,
         },
     })

@@ -1,6 +1,6 @@
 //! Signals: the first to stop drains, a second one ends the process at once, SIGHUP reads the config again.
 
-use crate::gateway::Reloading;
+use crate::gateway::{Reloading, Stop};
 use tokio::signal::unix::{Signal, SignalKind, signal};
 
 /// The exit code after a second signal to stop: nothing was drained.
@@ -21,20 +21,22 @@ impl StopSignals {
     }
 
     /// Waits for the first one. From then on the next one ends the process.
-    pub(super) async fn first(mut self) {
-        self.next().await;
+    pub(super) async fn first(mut self) -> Stop {
+        let stop = self.next().await;
         tracing::info!("stopping: running calls may end; a second signal ends at once");
         #[expect(clippy::disallowed_methods, reason = "it outlives every tracker: it ends the process")]
         tokio::spawn(async move {
             self.next().await;
             std::process::exit(ENDED_AT_ONCE);
         });
+        stop
     }
 
-    async fn next(&mut self) {
+    async fn next(&mut self) -> Stop {
         tokio::select! {
-            _ = self.terminate.recv() => {}
-            _ = self.interrupt.recv() => {}
+            _ = self.terminate.recv() => Stop::Announced,
+            // A person at the keyboard: no load balancer has to be told first.
+            _ = self.interrupt.recv() => Stop::Unannounced,
         }
     }
 }

@@ -15,6 +15,7 @@ use super::problem::{Problems, Remark, Review};
 use super::resolve::Resolver;
 use super::sources::Sources;
 use super::tree::{Node, Path, Position, Value, parse};
+use super::written::Listen;
 use super::{Settings, hosts, schema, written};
 
 /// A configuration that can be served.
@@ -33,6 +34,7 @@ pub struct Loaded {
 pub struct Loader {
     origin: Origin,
     listen: Option<SocketAddr>,
+    admin: Option<Listen>,
     environment: Environment,
 }
 
@@ -96,6 +98,12 @@ impl Loader {
         Self { listen, ..self }
     }
 
+    /// Overrides `admin.listen`.
+    #[must_use]
+    pub fn admin_on(self, admin: Option<Listen>) -> Self {
+        Self { admin, ..self }
+    }
+
     /// Takes variables from `environment` instead of this process.
     #[must_use]
     pub fn with_environment(self, environment: Environment) -> Self {
@@ -136,12 +144,15 @@ impl Loader {
         if let Some(listen) = self.listen {
             config.listen = written::Address(listen);
         }
+        if let Some(admin) = self.admin {
+            config.admin.listen = admin;
+        }
         let settings = Resolver::new(&mut review, &self.environment, sources, base).resolve(config);
         Ok((settings, review.verdict()?))
     }
 
     fn of(origin: Origin) -> Self {
-        Self { origin, listen: None, environment: Environment::of_process() }
+        Self { origin, listen: None, admin: None, environment: Environment::of_process() }
     }
 
     fn read_file(

@@ -3,7 +3,14 @@
 //! They come from the package registries, at the versions that `tests/kit/setup.sh` names, into the folder that
 //! `MCPGATE_KIT` names (`target/kit` by default). The first test that needs them installs them.
 
-#![expect(clippy::unwrap_used, reason = "a test stops where it fails")]
+#![allow(
+    clippy::indexing_slicing,
+    clippy::panic,
+    clippy::print_stderr,
+    clippy::print_stdout,
+    clippy::unwrap_used,
+    reason = "a test stops where it fails, and says what it measured"
+)]
 
 #[path = "../support/binary.rs"]
 mod binary;

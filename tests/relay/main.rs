@@ -8,4 +8,11 @@ mod gateway;
 mod http_server;
 
 mod children;
+mod fidelity;
+mod greeting;
 mod kit;
+mod names;
+mod pages;
+mod resources;
+mod smuggling;
+mod upstream_sessions;

@@ -5,7 +5,6 @@
 //! let client = gateway.client("/mcp").initialize("2025-11-25").await;
 //! ```
 #![allow(dead_code, reason = "each test area uses a part of it")]
-#![allow(clippy::unwrap_used, clippy::panic, reason = "a test may fail where it stands")]
 
 use std::net::SocketAddr;
 use std::path::Path;
@@ -41,7 +40,12 @@ impl Binary {
 
     /// The same with a folder that already holds what the config names.
     pub(crate) async fn serve_in(folder: TempDir, config: &str) -> Self {
-        let process = start(folder.path(), config);
+        Self::serve_at("127.0.0.1:0".parse().unwrap(), folder, config).await
+    }
+
+    /// The same at an address.
+    pub(crate) async fn serve_at(listen: SocketAddr, folder: TempDir, config: &str) -> Self {
+        let process = start(listen, folder.path(), config);
         let (address, admin) = process
             .line(|line| Some((url_after(line, "serving at http://")?, url_after(line, "admin=\"http://")?)))
             .await;
@@ -88,10 +92,10 @@ impl Binary {
 }
 
 /// Starts a gateway and does not wait for it.
-pub(crate) fn start(folder: &Path, config: &str) -> Process {
+fn start(listen: SocketAddr, folder: &Path, config: &str) -> Process {
     let file = folder.join("mcpgate.yaml");
     let state = folder.join("state");
-    let ports = "listen: 127.0.0.1:0\nadmin: { listen: 127.0.0.1:0 }";
+    let ports = format!("listen: {listen}\nadmin: {{ listen: 127.0.0.1:0 }}");
     std::fs::write(&file, format!("{ports}\nstateDir: {}\n{config}\n", state.display())).unwrap();
     let mut program = command(MCPGATE);
     program.args(["serve", "--config"]).arg(file).current_dir(folder);

@@ -10,7 +10,7 @@ use std::net::SocketAddr;
 use std::sync::Arc;
 use std::time::Duration;
 
-use mcpgate::gateway::{Gateway, Listeners, Watch};
+use mcpgate::gateway::{Gateway, Listeners, Stop, Watch};
 use mcpgate::settings::servers::{
     HttpSettings, Isolation, StdioSettings, TimeoutSettings, TransportSettings,
 };
@@ -185,8 +185,14 @@ impl Setup {
         let listeners = Listeners { callers: listener, admin: None };
         let stop = CancellationToken::new();
         let until = stop.clone();
-        let served = TaskTracker::new()
-            .spawn(async move { gateway.serve(listeners, async move { until.cancelled().await }).await });
+        let served = TaskTracker::new().spawn(async move {
+            gateway
+                .serve(listeners, async move {
+                    until.cancelled().await;
+                    Stop::Announced
+                })
+                .await
+        });
         let end = stop.clone().drop_guard();
         TestGateway { address, gateway: Running { metrics }, stop, _end: end, served }
     }

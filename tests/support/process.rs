@@ -1,9 +1,7 @@
 //! A program that a test starts: its lines are watched, and it ends with the test, with all of its process group.
 #![allow(dead_code, reason = "each test area uses a part of it")]
-#![allow(clippy::unwrap_used, clippy::panic, reason = "a test may fail where it stands")]
 
 use std::ffi::OsStr;
-use std::path::Path;
 use std::process::{ExitStatus, Stdio};
 use std::sync::{Arc, Mutex};
 use std::time::Duration;
@@ -30,7 +28,12 @@ pub(crate) struct Process {
 #[derive(Clone)]
 struct Said {
     lines: Arc<Mutex<Vec<String>>>,
-    count: watch::Sender<usize>,
+    heard: watch::Sender<Heard>,
+}
+
+/// How far its pipes were read.
+struct Heard {
+    open_pipes: usize,
 }
 
 // === impl Process ===
@@ -40,7 +43,7 @@ impl Process {
     pub(crate) fn start(command: &mut Command) -> Self {
         command.stdin(Stdio::null()).stdout(Stdio::piped()).stderr(Stdio::piped()).process_group(0);
         let mut child = command.spawn().unwrap_or_else(|e| panic!("{command:?} cannot be started: {e}"));
-        let said = Said { lines: Arc::default(), count: watch::Sender::new(0) };
+        let said = Said { lines: Arc::default(), heard: watch::Sender::new(Heard { open_pipes: 2 }) };
         let pid = child.id().and_then(|id| Pid::from_raw(id.cast_signed())).unwrap();
         let readers = [said.hear(child.stdout.take().unwrap()), said.hear(child.stderr.take().unwrap())];
         Self { child, pid, said, readers }
@@ -53,17 +56,17 @@ impl Process {
 
     /// Waits for the first line that tells `find` something.
     pub(crate) async fn line<T>(&self, find: impl Fn(&str) -> Option<T>) -> T {
-        let mut count = self.said.count.subscribe();
-        let heard = async {
+        let mut heard = self.said.heard.subscribe();
+        let found = async {
             loop {
-                count.borrow_and_update();
+                let ended = heard.borrow_and_update().open_pipes == 0;
                 let found = self.said.lines.lock().unwrap().iter().find_map(|line| find(line));
-                if found.is_some() || count.changed().await.is_err() {
+                if found.is_some() || ended || heard.changed().await.is_err() {
                     return found;
                 }
             }
         };
-        match tokio::time::timeout(SOON, heard).await {
+        match tokio::time::timeout(SOON, found).await {
             Ok(Some(found)) => found,
             _ => panic!("the line that was waited for did not come; instead:\n{}", self.said()),
         }
@@ -114,8 +117,9 @@ impl Said {
             let mut lines = BufReader::new(pipe).lines();
             while let Ok(Some(line)) = lines.next_line().await {
                 said.lines.lock().unwrap().push(line);
-                said.count.send_modify(|count| *count += 1);
+                said.heard.send_modify(|_| {});
             }
+            said.heard.send_modify(|heard| heard.open_pipes -= 1);
         })
     }
 }
@@ -127,9 +131,9 @@ pub(crate) fn command(program: impl AsRef<OsStr>) -> Command {
     command
 }
 
-/// A process that lives, or that nobody has reaped.
-pub(crate) fn exists(pid: i32) -> bool {
-    Path::new(&format!("/proc/{pid}")).exists()
+/// Whether a process lives; one that has ended and that nobody has reaped does not.
+pub(crate) fn lives(pid: i32) -> bool {
+    parent(pid).is_some()
 }
 
 /// The processes that `pid` started and that live, with their command lines.
@@ -150,6 +154,7 @@ pub(crate) fn descendants(pid: i32) -> Vec<i32> {
     near.flat_map(|child| [vec![child], descendants(child)].concat()).collect()
 }
 
+/// The parent of a process that lives.
 fn parent(pid: i32) -> Option<i32> {
     let stat = std::fs::read_to_string(format!("/proc/{pid}/stat")).ok()?;
     // pid (name) state ppid: the name may hold anything.

@@ -70,7 +70,6 @@ fn clocks(settings: &Settings, timeouts: &Timeouts, review: &mut Review) {
     for (path, span) in [
         (["sessions", "idle"], sessions.idle),
         (["sessions", "maxAge"], sessions.max_age),
-        (["sessions", "implicitIdle"], sessions.implicit_idle),
         (["streams", "keepAlive"], streams.keep_alive),
         (["streams", "retention"], streams.retention),
         (["timeouts", "start"], timeouts.start.0),
