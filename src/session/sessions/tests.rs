@@ -1,3 +1,5 @@
+//! Sessions: opened under caps, found by those they belong to, ended once.
+
 use std::sync::atomic::AtomicBool;
 
 use super::*;
