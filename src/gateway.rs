@@ -1,23 +1,29 @@
 //! The composition root: the only place that knows every layer. Builds, serves, drains.
 
+mod reload;
+
 use std::net::SocketAddr;
 use std::path::PathBuf;
 use std::sync::Arc;
 use std::time::Duration;
 
 use tokio::net::TcpListener;
+use tokio::sync::watch;
 use tokio_util::sync::CancellationToken;
 use tokio_util::task::TaskTracker;
 
-use crate::auth::{Authenticator, Reach, Unusable, key_client};
-use crate::http::{Edge, serve};
+use crate::admin::{self, Readiness};
+use crate::catalog::Endpoint;
+use crate::http::{BuildError, Edge, serve};
 use crate::relay::Relay;
 use crate::settings::Settings;
-use crate::store::MemorySessions;
+use crate::store::MemoryStore;
 use crate::telemetry::Metrics;
 use crate::upstream::Connector;
 use crate::upstream::http::HttpClient;
 use crate::upstream::stdio::Guard;
+
+pub use reload::{Reload, Reloading};
 
 /// How long the last tasks may take to end after everything was told to.
 const LAST_WORDS: Duration = Duration::from_secs(2);
@@ -29,7 +35,10 @@ pub struct Gateway {
     edge: Arc<Edge>,
     metrics: Arc<Metrics>,
     tasks: TaskTracker,
+    /// Cancelled when no new sessions are taken.
     draining: CancellationToken,
+    /// Cancelled when everything ends.
+    closing: CancellationToken,
 }
 
 /// Who keeps watch over child processes, in case the gateway is killed.
@@ -41,15 +50,22 @@ pub enum Watch {
     Nobody,
 }
 
-/// Why no gateway could be built.
-#[derive(Debug, thiserror::Error)]
-pub enum BuildError {
-    /// No way in, or one that cannot be kept.
-    #[error(transparent)]
-    Auth(#[from] Unusable),
-    /// The HTTP client for keys.
-    #[error("the HTTP client for issuers' keys could not be made: {0}")]
-    KeyClient(String),
+/// Why it stops.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Stop {
+    /// Somebody routes callers here and must see first that readiness is off: `shutdown.delay` holds.
+    Announced,
+    /// Nobody does.
+    Unannounced,
+}
+
+/// The sockets it serves on.
+#[derive(Debug)]
+pub struct Listeners {
+    /// For callers.
+    pub callers: TcpListener,
+    /// For operators.
+    pub admin: Option<TcpListener>,
 }
 
 // === impl Gateway ===
@@ -62,27 +78,20 @@ impl Gateway {
     pub fn build(settings: Settings, listen: SocketAddr, watch: Watch) -> Result<Self, BuildError> {
         let tasks = TaskTracker::new();
         let servers = settings.servers.iter().map(|s| s.name.as_str());
-        let endpoints = crate::catalog::Endpoint::all(&settings);
+        let endpoints = Endpoint::all(&settings);
         let metrics = Arc::new(Metrics::new(servers, endpoints.iter().map(|e| &*e.path)));
         let guard = match watch {
             Watch::Program(program) => Guard::new(program, tasks.clone()),
             Watch::Nobody => Guard::none(),
         };
-        let key_client = key_client().map_err(|e| BuildError::KeyClient(e.to_string()))?;
-        let authenticator = Authenticator::new(
-            &settings.auth,
-            Reach::from(listen),
-            key_client,
-            tasks.clone(),
-            metrics.clone(),
-        )?;
         let connector = Connector::new(HttpClient::new(), guard, tasks.clone(), metrics.clone());
-        let store = Arc::new(MemorySessions::default());
+        let store = Arc::new(MemoryStore::default());
         let relay = Relay::new(&settings, store, connector, tasks.clone(), metrics.clone());
         let draining = CancellationToken::new();
         let edge =
-            Edge::new(&settings, listen, relay.clone(), authenticator, metrics.clone(), draining.clone());
-        Ok(Self { settings, relay, edge, metrics, tasks, draining })
+            Edge::new(&settings, listen, relay.clone(), tasks.clone(), metrics.clone(), draining.clone())?;
+        let closing = CancellationToken::new();
+        Ok(Self { settings, relay, edge, metrics, tasks, draining, closing })
     }
 
     /// What carries its messages, for one who reads the config again.
@@ -95,33 +104,46 @@ impl Gateway {
         self.metrics.clone()
     }
 
+    /// Takes changes of the config into force from now on.
+    pub fn follow(&self, reload: Reload) -> Reloading {
+        reload.start(self, &self.tasks, self.closing.clone())
+    }
+
     /// Serves until `stop`, then drains: readiness off, serve on for `shutdown.delay`, let running calls end for
     /// at most `shutdown.drain`, take leave of servers.
-    pub async fn serve(self, listener: TcpListener, stop: impl Future<Output = ()>) {
-        let closing = CancellationToken::new();
-        self.tasks.spawn(self.relay.clone().sweep_until(closing.clone()));
-        self.tasks.spawn(self.relay.clone().announce_until(closing.clone()));
-        self.tasks.spawn(self.relay.clone().keep_catalog_until(closing.clone()));
-        let accepting = serve::serve(
-            listener,
-            self.edge.router(),
-            Arc::new(self.settings.limits.clone()),
-            self.tasks.clone(),
-            closing.clone(),
-        );
-        let leave = async {
-            stop.await;
-            self.draining.cancel();
-            self.metrics.draining();
-            tokio::time::sleep(self.settings.shutdown.delay).await;
-            self.relay.shut_down(self.settings.shutdown.drain).await;
-            closing.cancel();
+    pub async fn serve(self, listeners: Listeners, stop: impl Future<Output = Stop>) {
+        let Self { settings, relay, edge, metrics, tasks, draining, closing } = self;
+        let (readiness, shown) = watch::channel(Readiness::Ready);
+        let ended = CancellationToken::new();
+        let watched = async {
+            if let Some(listener) = listeners.admin {
+                let state = admin::State { readiness: shown, metrics: metrics.clone() };
+                admin::serve(listener, state, tasks.clone(), ended.cancelled()).await;
+            }
         };
-        tokio::join!(accepting, leave);
-        self.tasks.close();
-        let patience = self.settings.shutdown.children + LAST_WORDS;
-        if tokio::time::timeout(patience, self.tasks.wait()).await.is_err() {
-            tracing::warn!("some tasks did not end in time");
-        }
+        tasks.spawn(relay.clone().sweep_until(closing.clone()));
+        tasks.spawn(relay.clone().announce_until(closing.clone()));
+        tasks.spawn(relay.clone().keep_catalog_until(closing.clone()));
+        let limits = Arc::new(settings.limits.clone());
+        let accepting =
+            serve::serve(listeners.callers, edge.router(), limits, tasks.clone(), closing.clone());
+        let leaving = async {
+            let stop = stop.await;
+            readiness.send_replace(Readiness::Draining);
+            draining.cancel();
+            metrics.draining();
+            if stop == Stop::Announced {
+                tokio::time::sleep(settings.shutdown.delay).await;
+            }
+            relay.shut_down(settings.shutdown.drain).await;
+            closing.cancel();
+            tasks.close();
+            let patience = settings.shutdown.children + LAST_WORDS;
+            if tokio::time::timeout(patience, tasks.wait()).await.is_err() {
+                tracing::warn!("some tasks did not end in time");
+            }
+            ended.cancel();
+        };
+        tokio::join!(accepting, watched, leaving);
     }
 }

@@ -22,23 +22,37 @@ use std::net::SocketAddr;
 use std::sync::Arc;
 use std::time::Duration;
 
+use arc_swap::ArcSwap;
 use axum::Router;
 use axum::routing::any;
 use tokio_util::sync::CancellationToken;
+use tokio_util::task::TaskTracker;
 use tower_http::catch_panic::CatchPanicLayer;
 use url::Url;
 
-use crate::auth::{Authenticator, Reach};
+use crate::auth::{Authenticator, Reach, Unusable, key_client};
 use crate::relay::Relay;
-use crate::settings::{LimitSettings, Settings};
+use crate::settings::{AuthSettings, LimitSettings, Settings};
 use crate::telemetry::Metrics;
 use origin::Origins;
+use request_id::RequestIds;
+
+/// Why there can be no edge.
+#[derive(Debug, thiserror::Error)]
+pub enum BuildError {
+    /// No way in, or one that cannot be kept.
+    #[error(transparent)]
+    Auth(#[from] Unusable),
+    /// The HTTP client for keys.
+    #[error("the HTTP client for issuers' keys could not be made: {0}")]
+    KeyClient(#[from] reqwest::Error),
+}
 
 /// What all requests share.
 pub struct Edge {
     relay: Arc<Relay>,
-    authenticator: Authenticator,
-    origins: Origins,
+    /// Changes with the config.
+    admission: ArcSwap<Admission>,
     limits: LimitSettings,
     keep_alive: Duration,
     /// What callers type, if it was configured.
@@ -46,40 +60,76 @@ pub struct Edge {
     /// The same, or the listener's own address.
     public_url: Url,
     reach: Reach,
+    request_ids: RequestIds,
+    tasks: TaskTracker,
     metrics: Arc<Metrics>,
     /// Cancelled once no new sessions are taken.
     draining: CancellationToken,
 }
 
+/// Who may come in, and from which pages.
+struct Admission {
+    auth: AuthSettings,
+    authenticator: Arc<Authenticator>,
+    origins: Origins,
+}
+
 // === impl Edge ===
 
 impl Edge {
-    /// The edge of a gateway that listens on `listen`.
+    /// The edge of a gateway that listens on `listen`; keys are fetched on `tasks`.
+    ///
+    /// # Errors
+    /// [`BuildError`] if nobody could come in.
     pub fn new(
         settings: &Settings,
         listen: SocketAddr,
         relay: Arc<Relay>,
-        authenticator: Authenticator,
+        tasks: TaskTracker,
         metrics: Arc<Metrics>,
         draining: CancellationToken,
-    ) -> Arc<Self> {
+    ) -> Result<Arc<Self>, BuildError> {
         let reach = Reach::from(listen);
-        Arc::new(Self {
+        let admission = Admission::new(settings, reach, &tasks, &metrics)?;
+        Ok(Arc::new(Self {
             relay,
-            authenticator,
-            origins: Origins::new(settings, reach),
+            admission: ArcSwap::from_pointee(admission),
             limits: settings.limits.clone(),
             keep_alive: settings.streams.keep_alive,
             configured_url: settings.public_url.clone(),
             public_url: crate::auth::metadata::public_url(settings.public_url.as_ref(), listen),
             reach,
+            request_ids: RequestIds::new(),
+            tasks,
             metrics,
             draining,
-        })
+        }))
+    }
+
+    /// Takes changed ways in and origins into force; sessions go on.
+    ///
+    /// # Errors
+    /// [`BuildError`] if nobody could come in; what was in force stays.
+    pub fn reload(&self, settings: &Settings) -> Result<(), BuildError> {
+        let old = self.admission.load_full();
+        if old.auth == settings.auth {
+            // The same authenticator goes on, with the keys it fetched.
+            let (auth, authenticator) = (old.auth.clone(), old.authenticator.clone());
+            let origins = Origins::new(settings, self.reach);
+            self.admission.store(Arc::new(Admission { auth, authenticator, origins }));
+            return Ok(());
+        }
+        let admission = Admission::new(settings, self.reach, &self.tasks, &self.metrics)?;
+        self.admission.store(Arc::new(admission));
+        // A stream whose credential was taken back must not go on; all others come back with theirs.
+        self.relay.end_connections();
+        Ok(())
     }
 
     /// The routes, in reading order.
     pub fn router(self: &Arc<Self>) -> Router {
+        // A panic on the way to an endpoint is caught in `mcp`; a layer would cost every call.
+        let documents = any(metadata::document).layer(CatchPanicLayer::new());
         Router::new()
             .route("/mcp", any(mcp::all_servers))
             .route("/mcp/", any(mcp::all_servers))
@@ -87,10 +137,27 @@ impl Edge {
             .route("/servers/{server}/mcp/", any(mcp::one_endpoint))
             .route("/{endpoint}/mcp", any(mcp::one_endpoint))
             .route("/{endpoint}/mcp/", any(mcp::one_endpoint))
-            .route("/.well-known/oauth-protected-resource", any(metadata::document))
-            .route("/.well-known/oauth-protected-resource/{*endpoint}", any(metadata::document))
+            .route("/.well-known/oauth-protected-resource", documents.clone())
+            .route("/.well-known/oauth-protected-resource/", documents.clone())
+            .route("/.well-known/oauth-protected-resource/{*endpoint}", documents)
             .fallback(mcp::nothing_here)
-            .layer(CatchPanicLayer::custom(reply::panicked))
             .with_state(self.clone())
+    }
+}
+
+// === impl Admission ===
+
+impl Admission {
+    fn new(
+        settings: &Settings,
+        reach: Reach,
+        tasks: &TaskTracker,
+        metrics: &Arc<Metrics>,
+    ) -> Result<Self, BuildError> {
+        let client = key_client()?;
+        let authenticator =
+            Authenticator::new(&settings.auth, reach, client, tasks.clone(), metrics.clone())?;
+        let authenticator = Arc::new(authenticator);
+        Ok(Self { auth: settings.auth.clone(), authenticator, origins: Origins::new(settings, reach) })
     }
 }

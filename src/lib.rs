@@ -4,6 +4,7 @@
 //! `cli -> gateway -> { http, admin } -> relay -> { session, catalog -> upstream, auth } -> tenancy -> store -> protocol`;
 //! `settings` and `telemetry` are the ground that everyone may use. `docs/architecture.md` is the map.
 
+pub mod admin;
 pub mod auth;
 pub mod catalog;
 pub mod cli;

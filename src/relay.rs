@@ -41,7 +41,7 @@ use tokio_util::sync::CancellationToken;
 use tokio_util::task::TaskTracker;
 
 use crate::catalog::persist::Files;
-use crate::catalog::{Catalog, Endpoint, Kind};
+use crate::catalog::{Catalog, Endpoint};
 use crate::session::event::EventId;
 use crate::session::streams::ResumeError;
 use crate::session::{Binding, EndReason, Reader, SessionId, Sessions};
@@ -81,8 +81,9 @@ pub struct Relay {
     children: links::ChildCaps,
     shared: shared::SharedLinks,
     /// Lists of shared links that are being read again.
-    relisting: coalesce::Coalesced<(Arc<str>, Kind)>,
-    settings: ArcSwap<Settings>,
+    relisting: coalesce::Coalesced<relist::ListKey>,
+    in_flight: usize,
+    grace: Duration,
     tasks: TaskTracker,
     /// Cancelled when the process stops.
     stopping: CancellationToken,
@@ -115,7 +116,8 @@ impl Relay {
             children: links::ChildCaps::default(),
             shared: shared::SharedLinks::default(),
             relisting: coalesce::Coalesced::default(),
-            settings: ArcSwap::from_pointee(settings.clone()),
+            in_flight: settings.limits.in_flight_per_session,
+            grace: settings.streams.grace,
             tasks,
             stopping: CancellationToken::new(),
             metrics,
@@ -167,6 +169,13 @@ impl Relay {
         self.sessions.end(session, EndReason::Delete).await;
     }
 
+    /// Ends all open streams with `retry:`; their callers come back with the credentials they have.
+    pub fn end_connections(&self) {
+        for session in self.sessions.all() {
+            session.streams.end_connections();
+        }
+    }
+
     /// How many sessions live.
     pub fn session_count(&self) -> usize {
         self.sessions.len()
@@ -182,15 +191,23 @@ impl Relay {
         }
     }
 
-    /// Stops: lets running calls go on for at most `drain`, then ends all sessions and links.
+    /// Stops: ends what is idle at once, lets running calls go on for at most `drain`, then ends all sessions and
+    /// links. A call that still runs is told on its stream that its outcome is unknown.
     pub async fn shut_down(&self, drain: Duration) {
         let deadline = tokio::time::Instant::now() + drain;
+        for session in self.sessions.all() {
+            session.streams.end_get();
+            if session.running() == 0 {
+                session.streams.end_connections();
+                self.sessions.end(&session, EndReason::Shutdown).await;
+            }
+        }
         // Nothing signals the last call's end across all sessions; at shutdown a short poll is the simpler truth.
         while self.sessions.all().iter().any(|s| s.running() > 0) && tokio::time::Instant::now() < deadline {
             tokio::time::sleep(Duration::from_millis(20)).await;
         }
         for session in self.sessions.all() {
-            session.streams.end_connections();
+            session.streams.end_get();
             self.sessions.end(&session, EndReason::Shutdown).await;
         }
         self.stopping.cancel();

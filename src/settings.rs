@@ -19,6 +19,7 @@ pub mod servers;
 mod sources;
 mod tree;
 mod units;
+pub mod watch;
 pub mod written;
 
 use std::net::SocketAddr;
@@ -85,8 +86,6 @@ pub struct SessionSettings {
     pub idle: Duration,
     /// A session ends after this in any case.
     pub max_age: Duration,
-    /// The same as `idle` for a session the caller has no id of.
-    pub implicit_idle: Duration,
     /// How many may live in this process; at the cap `initialize` gets 503 with `Retry-After`.
     pub max: usize,
     /// How many one principal may have (not for anonymous on loopback); at the cap 429 with `Retry-After`.
@@ -125,7 +124,7 @@ pub struct LimitSettings {
     pub headers: usize,
     /// How long the head of a request may take.
     pub header_read: Duration,
-    /// How long the body of a request may take.
+    /// How long the body of a request may take, and a caller nothing of its answer.
     pub body_read: Duration,
     /// Open connections from callers; over it new ones wait in the kernel's queue.
     pub connections: usize,
@@ -175,7 +174,6 @@ impl Default for SessionSettings {
         Self {
             idle: Duration::from_hours(4),
             max_age: Duration::from_hours(7 * 24),
-            implicit_idle: Duration::from_mins(10),
             max: 20_000,
             max_per_principal: 100,
         }

@@ -1,14 +1,25 @@
 //! What must outlive a process, behind traits, and the concurrent map that all registries use.
 //!
 //! Every write for a session carries its epoch and is refused when the epoch is not current or the record is
-//! gone; so a session never has two writers. `memory` is the store of a single replica.
+//! gone; so a session never has two writers. [`memory`] is the store of a single replica. All implementations pass
+//! one suite, `tests/store`.
 
+pub mod change_bus;
+pub mod event_log;
+pub mod failure;
+pub mod leases;
 pub mod lock;
+pub mod memory;
 pub mod record;
 pub mod registry;
 pub mod sessions;
 
+pub use change_bus::ChangeBus;
+pub use event_log::EventLog;
+pub use failure::{StoreError, Stored};
+pub use leases::Leases;
 pub use lock::lock;
-pub use record::{Epoch, Record, SessionKey};
+pub use memory::{MemoryBus, MemoryLeases, MemoryStore};
+pub use record::{Epoch, Record, ReplicaId, SessionKey};
 pub use registry::Registry;
-pub use sessions::{MemorySessions, SessionStore, StoreError};
+pub use sessions::SessionStore;

@@ -31,7 +31,8 @@ const TRUSTED: Duration = Duration::from_secs(1);
 pub struct View {
     kind: Kind,
     parts: Vec<Part>,
-    result: Bytes,
+    /// The list result and the brace that closes a response.
+    closed: Bytes,
     digest: u64,
     table: HashMap<Box<str>, Target>,
     templates: Vec<(Template, Target)>,
@@ -88,7 +89,7 @@ impl View {
                 table.insert(name.into(), target);
             }
         }
-        result.extend_from_slice(b"]}");
+        result.extend_from_slice(b"]}}");
         // The first of equals is the first in config order.
         templates.sort_by_key(|(t, _)| std::cmp::Reverse(t.specificity()));
         let mut hasher = DefaultHasher::new();
@@ -97,7 +98,7 @@ impl View {
             kind,
             parts,
             digest: hasher.finish(),
-            result: result.into(),
+            closed: result.into(),
             table,
             templates,
             made: Instant::now(),
@@ -106,9 +107,10 @@ impl View {
         }
     }
 
-    /// The list result, raw: `{"tools":[...]}`.
-    pub fn result(&self) -> &Bytes {
-        &self.result
+    /// The list result, raw, and the brace that closes a response: `{"tools":[...]}}`. Ready to be sent behind
+    /// the head of any response, so that a list is never copied.
+    pub fn result_and_brace(&self) -> &Bytes {
+        &self.closed
     }
 
     /// Tells what callers see apart.

@@ -1,7 +1,9 @@
-//! What is watched on one connection: how long the head of a request takes.
+//! What is watched on one HTTP/1 connection: how long a head takes, how long the caller takes nothing of its
+//! answers, and how long nothing happens at all.
 //!
 //! hyper's own timer would count the idle time between two requests too, and cut keep-alive connections that a
-//! load balancer wants to use again (case-J09).
+//! load balancer wants to use again (case-J09). For writes it has none: a caller that does not read would hold its
+//! connection and its place for ever.
 
 use std::pin::Pin;
 use std::sync::Arc;
@@ -9,78 +11,163 @@ use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
 use std::task::{Context, Poll};
 use std::time::Duration;
 
+use axum::body::{Body, Bytes};
+use http::Response;
+use http_body::{Body as _, Frame, SizeHint};
 use tokio::io::{AsyncRead, AsyncWrite, ReadBuf};
 use tokio::time::Instant;
 
-/// No head is being read.
-const AT_REST: u64 = u64::MAX;
+use crate::settings::LimitSettings;
 
-/// Since when the head of a request is being read.
+/// How long a connection may lie unused between requests: longer than load balancers keep theirs (10 minutes at
+/// the largest clouds), so that it is they who close it.
+const UNUSED: Duration = Duration::from_mins(15);
+/// Not now.
+const NEVER: u64 = u64::MAX;
+
+/// What happens on one connection; times are milliseconds from `opened`.
 #[derive(Debug)]
-pub(super) struct HeadWatch {
+pub(super) struct Watch {
     opened: Instant,
-    /// Milliseconds from `opened`, or [`AT_REST`].
+    /// Since when the head of a request is being read.
     head_since: AtomicU64,
-    /// Requests that have no answer yet.
+    /// Since when the caller takes no more bytes.
+    stalled_since: AtomicU64,
+    /// When bytes last went either way.
+    last_bytes: AtomicU64,
+    /// Requests whose answer has not ended.
     serving: AtomicU64,
 }
 
-/// A socket that tells when bytes of a head come in.
+/// Counts one request from its head to the end of its answer.
+#[derive(Debug)]
+pub(super) struct Serving(Arc<Watch>);
+
+/// A socket whose connection is watched.
 #[derive(Debug)]
 pub(super) struct Watched<S> {
     socket: S,
-    watch: Arc<HeadWatch>,
+    watch: Arc<Watch>,
 }
 
-// === impl HeadWatch ===
+// === impl Watch ===
 
-impl HeadWatch {
+impl Watch {
     /// The first head is awaited from now on.
     pub(super) fn new() -> Arc<Self> {
-        let watch =
-            Self { opened: Instant::now(), head_since: AtomicU64::new(0), serving: AtomicU64::new(0) };
-        Arc::new(watch)
+        Arc::new(Self {
+            opened: Instant::now(),
+            head_since: AtomicU64::new(0),
+            stalled_since: AtomicU64::new(NEVER),
+            last_bytes: AtomicU64::new(0),
+            serving: AtomicU64::new(0),
+        })
     }
 
     /// A head was read.
-    pub(super) fn head_read(&self) {
+    pub(super) fn serve(self: &Arc<Self>) -> Serving {
         self.serving.fetch_add(1, Relaxed);
-        self.head_since.store(AT_REST, Relaxed);
+        self.head_since.store(NEVER, Relaxed);
+        Serving(self.clone())
     }
 
-    /// A request has its answer; what comes next is another head.
-    pub(super) fn answered(&self) {
-        self.serving.fetch_sub(1, Relaxed);
-    }
-
-    /// Waits until a head has taken longer than `limit`.
-    pub(super) async fn too_slow(&self, limit: Duration) {
+    /// Waits until something took longer than it may.
+    pub(super) async fn overdue(&self, limits: &LimitSettings) {
+        // What begins after a look is seen at the next one, before it can be overdue.
+        let pace = millis(limits.header_read.min(limits.body_read).min(UNUSED)).max(1);
         loop {
-            let since = self.head_since.load(Relaxed);
-            let now = Instant::now();
-            let deadline = match since {
-                AT_REST => now + limit,
-                since => self.opened + Duration::from_millis(since) + limit,
-            };
-            if since != AT_REST && deadline <= now {
+            let now = self.now();
+            let at_rest = self.serving.load(Relaxed) == 0;
+            let began = [
+                (self.head_since.load(Relaxed), limits.header_read),
+                (self.stalled_since.load(Relaxed), limits.body_read),
+                (if at_rest { self.last_bytes.load(Relaxed) } else { NEVER }, UNUSED),
+            ];
+            let deadline = began.map(|(since, limit)| since.saturating_add(millis(limit))).into_iter().min();
+            let deadline = deadline.unwrap_or(NEVER);
+            if deadline <= now {
                 return;
             }
-            tokio::time::sleep_until(deadline).await;
+            tokio::time::sleep(Duration::from_millis((deadline - now).min(pace))).await;
         }
     }
 
     fn bytes_came(&self) {
+        let now = self.now();
+        self.last_bytes.store(now, Relaxed);
         if self.serving.load(Relaxed) == 0 {
-            let now = u64::try_from(self.opened.elapsed().as_millis()).unwrap_or(AT_REST - 1);
-            let _ = self.head_since.compare_exchange(AT_REST, now, Relaxed, Relaxed);
+            let _ = self.head_since.compare_exchange(NEVER, now, Relaxed, Relaxed);
         }
+    }
+
+    fn note_write(&self, write: &Poll<std::io::Result<usize>>) {
+        let now = self.now();
+        if write.is_ready() {
+            self.last_bytes.store(now, Relaxed);
+            self.stalled_since.store(NEVER, Relaxed);
+        } else {
+            let _ = self.stalled_since.compare_exchange(NEVER, now, Relaxed, Relaxed);
+        }
+    }
+
+    fn now(&self) -> u64 {
+        millis(self.opened.elapsed())
+    }
+}
+
+fn millis(duration: Duration) -> u64 {
+    u64::try_from(duration.as_millis()).unwrap_or(NEVER)
+}
+
+// === impl Serving ===
+
+impl Serving {
+    /// Goes on to the end of the answer's body, if that is still to come.
+    pub(super) fn until_end_of(self, answer: Response<Body>) -> Response<Body> {
+        // A body of known length is ready, and is written as fast as the caller takes it.
+        if answer.body().size_hint().exact().is_some() {
+            return answer;
+        }
+        answer.map(|body| Body::new(Served { body, _serving: self }))
+    }
+}
+
+impl Drop for Serving {
+    fn drop(&mut self) {
+        self.0.serving.fetch_sub(1, Relaxed);
+    }
+}
+
+/// A body that is still to come.
+struct Served {
+    body: Body,
+    _serving: Serving,
+}
+
+impl http_body::Body for Served {
+    type Data = Bytes;
+    type Error = axum::Error;
+
+    fn poll_frame(
+        mut self: Pin<&mut Self>,
+        cx: &mut Context<'_>,
+    ) -> Poll<Option<Result<Frame<Bytes>, Self::Error>>> {
+        Pin::new(&mut self.body).poll_frame(cx)
+    }
+
+    fn is_end_stream(&self) -> bool {
+        self.body.is_end_stream()
+    }
+
+    fn size_hint(&self) -> SizeHint {
+        self.body.size_hint()
     }
 }
 
 // === impl Watched ===
 
 impl<S> Watched<S> {
-    pub(super) fn new(socket: S, watch: Arc<HeadWatch>) -> Self {
+    pub(super) fn new(socket: S, watch: Arc<Watch>) -> Self {
         Self { socket, watch }
     }
 }
@@ -106,7 +193,9 @@ impl<S: AsyncWrite + Unpin> AsyncWrite for Watched<S> {
         cx: &mut Context<'_>,
         buf: &[u8],
     ) -> Poll<std::io::Result<usize>> {
-        Pin::new(&mut self.socket).poll_write(cx, buf)
+        let write = Pin::new(&mut self.socket).poll_write(cx, buf);
+        self.watch.note_write(&write);
+        write
     }
 
     fn poll_flush(mut self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<std::io::Result<()>> {
@@ -122,10 +211,15 @@ impl<S: AsyncWrite + Unpin> AsyncWrite for Watched<S> {
         cx: &mut Context<'_>,
         bufs: &[std::io::IoSlice<'_>],
     ) -> Poll<std::io::Result<usize>> {
-        Pin::new(&mut self.socket).poll_write_vectored(cx, bufs)
+        let write = Pin::new(&mut self.socket).poll_write_vectored(cx, bufs);
+        self.watch.note_write(&write);
+        write
     }
 
     fn is_write_vectored(&self) -> bool {
         self.socket.is_write_vectored()
     }
 }
+
+#[cfg(test)]
+mod tests;

@@ -2,7 +2,8 @@
 
 use http::header::{
     ACCESS_CONTROL_ALLOW_HEADERS, ACCESS_CONTROL_ALLOW_METHODS, ACCESS_CONTROL_ALLOW_ORIGIN,
-    ACCESS_CONTROL_EXPOSE_HEADERS, ACCESS_CONTROL_MAX_AGE, ACCESS_CONTROL_REQUEST_METHOD, ORIGIN, VARY,
+    ACCESS_CONTROL_EXPOSE_HEADERS, ACCESS_CONTROL_MAX_AGE, ACCESS_CONTROL_REQUEST_HEADERS,
+    ACCESS_CONTROL_REQUEST_METHOD, ORIGIN, VARY,
 };
 use http::{HeaderMap, HeaderValue, Method};
 
@@ -14,18 +15,19 @@ const EXPOSED: HeaderValue = HeaderValue::from_static(
     "Mcp-Session-Id, MCP-Protocol-Version, WWW-Authenticate, X-Request-Id, Retry-After",
 );
 
-/// Whether a request is a preflight.
+/// Whether a request is a preflight: browsers ask for a method, some other programs for headers only.
 pub(super) fn is_preflight(method: &Method, headers: &HeaderMap) -> bool {
     *method == Method::OPTIONS
         && headers.contains_key(ORIGIN)
-        && headers.contains_key(ACCESS_CONTROL_REQUEST_METHOD)
+        && (headers.contains_key(ACCESS_CONTROL_REQUEST_METHOD)
+            || headers.contains_key(ACCESS_CONTROL_REQUEST_HEADERS))
 }
 
 /// What the answer to a preflight of an allowed origin says.
 pub(super) fn permit(request: &HeaderMap, answer: &mut HeaderMap) {
     answer.insert(ACCESS_CONTROL_ALLOW_METHODS, HeaderValue::from_static("GET, POST, DELETE"));
     answer.insert(ACCESS_CONTROL_MAX_AGE, HeaderValue::from_static("600"));
-    let asked = request.get(http::header::ACCESS_CONTROL_REQUEST_HEADERS).and_then(|v| v.to_str().ok());
+    let asked = request.get(ACCESS_CONTROL_REQUEST_HEADERS).and_then(|v| v.to_str().ok());
     let params = asked.unwrap_or_default().split(',').map(str::trim).filter(|name| is_param(name));
     let all = std::iter::once(ALLOWED).chain(params.take(64)).collect::<Vec<_>>().join(", ");
     let all = HeaderValue::from_str(&all).unwrap_or(HeaderValue::from_static(ALLOWED));

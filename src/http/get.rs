@@ -9,7 +9,7 @@ use http::StatusCode;
 use super::accept::{Accepts, Grade};
 use super::mcp::Admitted;
 use super::post::session;
-use super::reply::{Refused, empty, sse};
+use super::reply::{Extra, Refused, empty, sse};
 use super::sse_body::SseBody;
 use super::{Edge, headers};
 use crate::session::streams::ResumeError;
@@ -17,10 +17,11 @@ use crate::session::streams::ResumeError;
 pub(super) async fn get(edge: &Arc<Edge>, admitted: Admitted) -> Result<Response, Refused> {
     if Accepts::of(&admitted.parts.headers).sse == Grade::Refused {
         let message = "A GET is answered with text/event-stream; the Accept header does not allow it.";
-        return Err(Refused::caller(StatusCode::NOT_ACCEPTABLE, "not_acceptable", message));
+        let refused = Refused::caller(StatusCode::NOT_ACCEPTABLE, "not_acceptable", message);
+        return Err(refused.with(Extra::Allow));
     }
-    let session = session(edge, &admitted).await?;
     headers::check_version(&admitted.parts.headers)?;
+    let session = session(edge, &admitted).await?;
     let reader = match headers::last_event_id(&admitted.parts.headers)? {
         None => edge.relay.open_get(&session),
         Some(last) => match edge.relay.resume(&session, last) {

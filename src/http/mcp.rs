@@ -1,18 +1,20 @@
-//! The dispatch ladder: one order of checks for every request (design section 5, protocol.md E1 to E16).
+//! The dispatch ladder: one order of checks for every request (E1 to E16).
 //!
-//! origin 403 -> authentication 401 -> size 413/431 -> method 405 -> content type 415, accept 406 -> JSON 400 ->
-//! era -> session 400/404 -> relay. The steps up to the method are here; `post`, `get` and `delete` go on.
+//! origin 403 -> authentication 401 -> size 413/431 -> endpoint 404 -> method 405 -> content type 415, accept 406 ->
+//! JSON 400 -> era -> session 400/404 -> relay. The steps up to the method are here; `post`, `get` and `delete` go on.
 
+use std::panic::AssertUnwindSafe;
 use std::sync::Arc;
 
 use axum::body::Body;
 use axum::extract::{Request, State};
 use axum::response::Response;
+use futures_util::FutureExt as _;
 use http::header::CONTENT_LENGTH;
 use http::request::Parts;
 use http::{HeaderMap, Method, StatusCode};
 
-use super::reply::{Extra, Refused, empty};
+use super::reply::{Extra, Refused, empty, panicked};
 use super::request_id::RequestId;
 use super::{Edge, cors, delete, get, headers, origin, post, request_body};
 use crate::auth::challenge::www_authenticate;
@@ -23,6 +25,9 @@ use crate::protocol::header::REQUEST_ID;
 use crate::relay::Caller;
 use crate::session::sessions::PrincipalCap;
 use crate::tenancy::principal::Issuer;
+
+/// How much of a path an error repeats, in characters.
+const MOST_SHOWN: usize = 128;
 
 /// `/mcp`: all servers.
 pub(super) async fn all_servers(State(edge): State<Arc<Edge>>, request: Request) -> Response {
@@ -38,9 +43,10 @@ pub(super) async fn one_endpoint(State(edge): State<Arc<Edge>>, request: Request
 
 /// No endpoint has this path.
 pub(super) async fn nothing_here(State(edge): State<Arc<Edge>>, request: Request) -> Response {
-    let request_id = RequestId::new();
+    let request_id = edge.request_ids.next();
     let message = "There is no MCP endpoint at this path; try /mcp or /servers/{server}/mcp.";
     let refused = Refused::caller(StatusCode::NOT_FOUND, "unknown_path", message);
+    edge.metrics.http_request(label(request.method()), "", StatusCode::NOT_FOUND.as_u16());
     leave(&edge, request.headers(), refused.into_response(&request_id), &request_id)
 }
 
@@ -49,16 +55,31 @@ pub(super) struct Admitted {
     pub(super) parts: Parts,
     pub(super) caller: Caller,
     pub(super) endpoint: Arc<Endpoint>,
+    pub(super) request_id: RequestId,
 }
 
 async fn enter(edge: &Arc<Edge>, path: &str, request: Request) -> Response {
-    let request_id = RequestId::new();
+    let request_id = edge.request_ids.next();
     let (parts, body) = request.into_parts();
     let origin_headers = parts.headers.contains_key(http::header::ORIGIN).then(|| parts.headers.clone());
     let method = label(&parts.method);
-    let answer = climb(edge, path, parts, body).await;
-    let response = answer.unwrap_or_else(|refused| refused.into_response(&request_id));
-    edge.metrics.http_request(method, path, response.status().as_u16());
+    // Caught here and not by a layer around it all, so that this answer too has its request id and says who may
+    // read it.
+    let answer = AssertUnwindSafe(climb(edge, path, parts, body, &request_id)).catch_unwind().await;
+    let response = match answer {
+        Ok(Ok(response)) => response,
+        Ok(Err(refused)) => refused.into_response(&request_id),
+        Err(panic) => panicked(&*panic, &request_id),
+    };
+    let status = response.status().as_u16();
+    edge.metrics.http_request(method, path, status);
+    tracing::debug!(
+        request.id = request_id.as_str(),
+        http.method = method,
+        http.path = path,
+        status,
+        "answered"
+    );
     match origin_headers {
         Some(headers) => leave(edge, &headers, response, &request_id),
         None => leave(edge, &HeaderMap::new(), response, &request_id),
@@ -73,14 +94,20 @@ pub(super) fn leave(
     request_id: &RequestId,
 ) -> Response {
     response.headers_mut().insert(REQUEST_ID, request_id.header());
-    if edge.origins.judge(request) == origin::Verdict::Allowed {
+    if edge.admission.load().origins.judge(request) == origin::Verdict::Allowed {
         cors::expose(request, response.headers_mut());
     }
     response
 }
 
-async fn climb(edge: &Arc<Edge>, path: &str, parts: Parts, body: Body) -> Result<Response, Refused> {
-    if edge.origins.judge(&parts.headers) == origin::Verdict::Refused {
+async fn climb(
+    edge: &Arc<Edge>,
+    path: &str,
+    parts: Parts,
+    body: Body,
+    request_id: &RequestId,
+) -> Result<Response, Refused> {
+    if edge.admission.load().origins.judge(&parts.headers) == origin::Verdict::Refused {
         let message = "Pages of this origin may not call here; the operator can list it under `origins`.";
         return Err(Refused::caller(StatusCode::FORBIDDEN, "origin_refused", message));
     }
@@ -95,10 +122,11 @@ async fn climb(edge: &Arc<Edge>, path: &str, parts: Parts, body: Body) -> Result
         return Err(request_body::too_large(edge.limits.body));
     }
     let endpoint = edge.relay.endpoint(path).ok_or_else(|| {
-        let message = format!("There is no MCP endpoint at {path}.");
+        let shown: String = path.chars().take(MOST_SHOWN).collect();
+        let message = format!("There is no MCP endpoint at {shown}.");
         Refused::caller(StatusCode::NOT_FOUND, "unknown_endpoint", message)
     })?;
-    let admitted = Admitted { parts, caller, endpoint };
+    let admitted = Admitted { parts, caller, endpoint, request_id: request_id.clone() };
     match admitted.parts.method {
         Method::POST => post::post(edge, admitted, body).await,
         Method::GET => get::get(edge, admitted).await,
@@ -112,7 +140,7 @@ async fn climb(edge: &Arc<Edge>, path: &str, parts: Parts, body: Body) -> Result
 }
 
 async fn authenticate(edge: &Edge, path: &str, headers: &HeaderMap) -> Result<Caller, Refused> {
-    let principal = match edge.authenticator.authenticate(headers).await {
+    let principal = match edge.admission.load_full().authenticator.authenticate(headers).await {
         Ok(principal) => principal,
         Err(refusal) => return Err(refused(edge, path, &refusal)),
     };
@@ -130,7 +158,7 @@ fn refused(edge: &Edge, path: &str, refusal: &Refusal) -> Refused {
             StatusCode::UNAUTHORIZED
         }
     };
-    let has_document = edge.authenticator.issuers().next().is_some();
+    let has_document = edge.admission.load().authenticator.issuers().next().is_some();
     let metadata = has_document.then(|| metadata_url(&edge.public_url, path));
     let challenge = www_authenticate(refusal, metadata.as_deref(), None);
     Refused::caller(status, refusal.reason, refusal.message).with(Extra::Challenge(challenge))
@@ -140,7 +168,7 @@ fn declared_length(headers: &HeaderMap) -> Option<u64> {
     headers.get(CONTENT_LENGTH)?.to_str().ok()?.parse().ok()
 }
 
-fn label(method: &Method) -> &'static str {
+pub(super) fn label(method: &Method) -> &'static str {
     match *method {
         Method::GET => "GET",
         Method::POST => "POST",

@@ -7,15 +7,15 @@ use axum::response::Response;
 use http::header::CACHE_CONTROL;
 use http::{HeaderValue, Method, StatusCode};
 
-use super::mcp::leave;
-use super::reply::{Refused, empty, json};
-use super::request_id::RequestId;
+use super::mcp::{label, leave};
+use super::reply::{Extra, Refused, empty, json};
 use super::{Edge, cors};
 use crate::auth::metadata;
 
 pub(super) async fn document(State(edge): State<Arc<Edge>>, request: Request) -> Response {
-    let request_id = RequestId::new();
+    let request_id = edge.request_ids.next();
     let response = answer(&edge, &request).unwrap_or_else(|refused| refused.into_response(&request_id));
+    edge.metrics.http_request(label(request.method()), "", response.status().as_u16());
     leave(&edge, request.headers(), response, &request_id)
 }
 
@@ -27,7 +27,8 @@ fn answer(edge: &Edge, request: &Request) -> Result<Response, Refused> {
     }
     if !matches!(*request.method(), Method::GET | Method::HEAD) {
         let message = "A metadata document is read with GET.";
-        return Err(Refused::caller(StatusCode::METHOD_NOT_ALLOWED, "method_not_allowed", message));
+        let refused = Refused::caller(StatusCode::METHOD_NOT_ALLOWED, "method_not_allowed", message);
+        return Err(refused.with(Extra::AllowRead));
     }
     let unknown = || {
         let message = "There is no metadata document here: no such endpoint, or it takes no OAuth tokens.";
@@ -35,7 +36,8 @@ fn answer(edge: &Edge, request: &Request) -> Result<Response, Refused> {
     };
     let path =
         metadata::endpoint_of(request.uri().path(), edge.configured_url.as_ref()).ok_or_else(unknown)?;
-    let issuers: Vec<&str> = edge.authenticator.issuers().collect();
+    let admission = edge.admission.load();
+    let issuers: Vec<&str> = admission.authenticator.issuers().collect();
     if issuers.is_empty() || edge.relay.endpoint(path).is_none() {
         return Err(unknown());
     }

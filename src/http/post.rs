@@ -5,11 +5,11 @@ use std::sync::Arc;
 use axum::body::Body;
 use axum::response::Response;
 use bytes::Bytes;
-use http::{HeaderMap, StatusCode};
+use http::StatusCode;
 
 use super::accept::{Accepts, is_json};
 use super::mcp::Admitted;
-use super::reply::{Extra, Refused, empty, json, sse};
+use super::reply::{Extra, Refused, empty, json, json_text, sse};
 use super::sse_body::SseBody;
 use super::{Edge, headers, request_body};
 use crate::protocol::envelope::{Malformed, Message, Request, batch};
@@ -20,7 +20,6 @@ use crate::protocol::revision::Era;
 use crate::relay::request::Batching;
 use crate::relay::{Answer, Busy, Form, InitializeError, Session};
 use crate::session::sessions::OpenError;
-use crate::store::StoreError;
 
 /// The most messages in a 2025-03-26 batch.
 const MOST_IN_BATCH: usize = 100;
@@ -69,8 +68,8 @@ async fn legacy(
     {
         return initialize(edge, &admitted, accepts, request).await.map_err(refuse);
     }
-    let session = session(edge, &admitted).await.map_err(refuse)?;
     headers::check_version(&admitted.parts.headers).map_err(refuse)?;
+    let session = session(edge, &admitted).await.map_err(refuse)?;
     let (requests, batching) = match posted {
         Posted::One(message) => {
             (sort(edge, &admitted, &session, message).await.into_iter().collect(), Batching::Single)
@@ -81,9 +80,12 @@ async fn legacy(
         return Ok(empty(StatusCode::ACCEPTED));
     }
     let form = accepts.form().ok_or_else(|| refuse(not_acceptable()))?;
-    let answer = edge.relay.requests(&session, &admitted.endpoint, requests, form, batching).await;
+    let answer = edge
+        .relay
+        .requests(&session, &admitted.endpoint, requests, form, batching, admitted.request_id.shared())
+        .await;
     match answer {
-        Ok(Answer::Json(body)) => Ok(json(StatusCode::OK, body)),
+        Ok(Answer::Json(text)) => Ok(json_text(text)),
         Ok(Answer::Accepted) => Ok(empty(StatusCode::ACCEPTED)),
         Ok(Answer::Stream(reader)) => Ok(sse(Body::new(SseBody::new(edge, &admitted.caller, reader)))),
         Err(busy @ Busy) => {
@@ -117,7 +119,10 @@ async fn initialize(
     let (session, response) = match opened {
         Ok(opened) => opened,
         Err(InitializeError::Params(error)) => {
-            return Ok(json(StatusCode::OK, error.to_message(Some(request.id()), None)));
+            return Ok(json(
+                StatusCode::OK,
+                error.to_message(Some(request.id()), Some(admitted.request_id.as_str())),
+            ));
         }
         Err(InitializeError::Open(error)) => return Err(not_opened(&error)),
     };
@@ -221,10 +226,4 @@ fn not_acceptable() -> Refused {
     let message =
         "The answer would be application/json or text/event-stream; the Accept header allows neither.";
     Refused::caller(StatusCode::NOT_ACCEPTABLE, "not_acceptable", message)
-}
-
-impl From<StoreError> for Refused {
-    fn from(error: StoreError) -> Self {
-        Self::unavailable("store_unreachable", error.to_string())
-    }
 }

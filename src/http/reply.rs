@@ -1,6 +1,8 @@
 //! Answers: the one place where refusals become statuses, headers and bodies (design section 12).
 
 use std::any::Any;
+use std::pin::Pin;
+use std::task::{Context, Poll};
 
 use axum::body::Body;
 use axum::response::Response;
@@ -9,6 +11,7 @@ use http::header::{ALLOW, CACHE_CONTROL, CONTENT_TYPE, RETRY_AFTER, WWW_AUTHENTI
 use http::{HeaderValue, StatusCode};
 
 use super::request_id::RequestId;
+use crate::protocol::edit::Text;
 use crate::protocol::error::{Code, RpcError};
 use crate::protocol::header::ACCEL_BUFFERING;
 
@@ -16,7 +19,8 @@ use crate::protocol::header::ACCEL_BUFFERING;
 #[derive(Debug)]
 pub(super) struct Refused {
     status: StatusCode,
-    error: RpcError,
+    /// Boxed, so that a refusal that does not happen costs no room in every result.
+    error: Box<RpcError>,
     /// The raw JSON-RPC id, once it is known.
     id: Option<Box<str>>,
     extra: Option<Extra>,
@@ -25,8 +29,10 @@ pub(super) struct Refused {
 /// A header that belongs to a status.
 #[derive(Debug)]
 pub(super) enum Extra {
-    /// 405 and the GET without a session.
+    /// What an endpoint takes: 405, and a GET that is none of a session.
     Allow,
+    /// What a document takes: 405.
+    AllowRead,
     /// 429 and 503, in seconds.
     RetryAfter(u32),
     /// 401 and 403.
@@ -42,7 +48,7 @@ impl Refused {
         reason: &'static str,
         message: impl Into<String>,
     ) -> Self {
-        Self { status, error: RpcError::new(code, reason, message), id: None, extra: None }
+        Self { status, error: Box::new(RpcError::new(code, reason, message)), id: None, extra: None }
     }
 
     /// The caller's fault: -32600.
@@ -82,6 +88,7 @@ impl Refused {
         let headers = response.headers_mut();
         match self.extra {
             Some(Extra::Allow) => drop(headers.insert(ALLOW, HeaderValue::from_static("GET, POST, DELETE"))),
+            Some(Extra::AllowRead) => drop(headers.insert(ALLOW, HeaderValue::from_static("GET, HEAD"))),
             Some(Extra::RetryAfter(seconds)) => drop(headers.insert(RETRY_AFTER, seconds.into())),
             Some(Extra::Challenge(challenge)) => drop(headers.insert(WWW_AUTHENTICATE, challenge)),
             None => {}
@@ -94,6 +101,16 @@ impl Refused {
 pub(super) fn json(status: StatusCode, body: Bytes) -> Response {
     let mut response = Response::new(Body::from(body));
     *response.status_mut() = status;
+    response.headers_mut().insert(CONTENT_TYPE, HeaderValue::from_static("application/json"));
+    response
+}
+
+/// One JSON text in two pieces.
+pub(super) fn json_text(text: Text) -> Response {
+    if text.tail.is_empty() {
+        return json(StatusCode::OK, text.head);
+    }
+    let mut response = Response::new(Body::new(Pieces(text)));
     response.headers_mut().insert(CONTENT_TYPE, HeaderValue::from_static("application/json"));
     response
 }
@@ -115,14 +132,56 @@ pub(super) fn sse(body: Body) -> Response {
     response
 }
 
+/// The body of a text in two pieces.
+struct Pieces(Text);
+
+impl http_body::Body for Pieces {
+    type Data = Bytes;
+    type Error = std::convert::Infallible;
+
+    fn poll_frame(
+        mut self: Pin<&mut Self>,
+        _cx: &mut Context<'_>,
+    ) -> Poll<Option<Result<http_body::Frame<Bytes>, Self::Error>>> {
+        let next = if self.0.head.is_empty() { &mut self.0.tail } else { &mut self.0.head };
+        let piece = std::mem::take(next);
+        Poll::Ready((!piece.is_empty()).then(|| Ok(http_body::Frame::data(piece))))
+    }
+
+    fn is_end_stream(&self) -> bool {
+        self.0.head.is_empty() && self.0.tail.is_empty()
+    }
+
+    fn size_hint(&self) -> http_body::SizeHint {
+        http_body::SizeHint::with_exact((self.0.head.len() + self.0.tail.len()) as u64)
+    }
+}
+
 /// The answer when our own code panicked: the caller hears of it, others notice nothing (case-I13).
-#[expect(clippy::needless_pass_by_value, reason = "the layer's signature")]
-pub(super) fn panicked(panic: Box<dyn Any + Send + 'static>) -> Response {
+pub(super) fn panicked(panic: &(dyn Any + Send), request_id: &RequestId) -> Response {
     let what =
         panic.downcast_ref::<&str>().copied().or_else(|| panic.downcast_ref::<String>().map(String::as_str));
-    let request_id = RequestId::new();
     tracing::error!(request.id = request_id.as_str(), panic = what, "a request panicked");
     let message = "The gateway failed while it served this request; its log says more under the request id.";
     Refused::new(StatusCode::INTERNAL_SERVER_ERROR, Code::Internal, "panicked", message)
-        .into_response(&request_id)
+        .into_response(request_id)
+}
+
+#[cfg(test)]
+mod tests {
+    use http_body_util::BodyExt as _;
+
+    use super::super::request_id::RequestIds;
+    use super::*;
+
+    /// case-I13: a panic is a 500 that can be found in the log, and says nothing of the inside.
+    #[tokio::test]
+    async fn a_panic_is_an_answer() {
+        let id = RequestIds::new().next();
+        let answer = panicked(&"index out of bounds", &id);
+        assert_eq!(answer.status(), StatusCode::INTERNAL_SERVER_ERROR);
+        let body = answer.into_body().collect().await.expect("a body").to_bytes();
+        let text = String::from_utf8_lossy(&body);
+        assert!(text.contains(id.as_str()) && !text.contains("bounds"), "{text}");
+    }
 }

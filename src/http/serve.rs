@@ -16,7 +16,7 @@ use tokio_util::sync::CancellationToken;
 use tokio_util::task::TaskTracker;
 use tower::ServiceExt as _;
 
-use super::connection::{HeadWatch, Watched};
+use super::connection::{Watch, Watched};
 use crate::settings::LimitSettings;
 
 /// What an HTTP/2 client sends first (RFC 9113 section 3.4).
@@ -38,7 +38,11 @@ pub async fn serve(
 ) {
     let places = Arc::new(Semaphore::new(limits.connections));
     loop {
-        let Ok(place) = places.clone().acquire_owned().await else { return };
+        let place = tokio::select! {
+            place = places.clone().acquire_owned() => place,
+            () = stop.cancelled() => return,
+        };
+        let Ok(place) = place else { return };
         let socket = tokio::select! {
             accepted = listener.accept() => match accepted {
                 Ok((socket, _)) => socket,
@@ -67,7 +71,8 @@ async fn speak(socket: TcpStream, router: Router, limits: &LimitSettings, stop: 
     };
     match protocol {
         Ok(Some(Protocol::Http1)) => speak_http1(socket, router, limits, stop).await,
-        Ok(Some(Protocol::Http2)) => speak_http2(socket, router, limits, stop).await,
+        // Boxed: its state is much larger, and every connection would have room for it.
+        Ok(Some(Protocol::Http2)) => Box::pin(speak_http2(socket, router, limits, stop)).await,
         Ok(None) | Err(_) => {}
     }
 }
@@ -99,16 +104,14 @@ async fn sniff(socket: &TcpStream) -> Option<Protocol> {
 }
 
 async fn speak_http1(socket: TcpStream, router: Router, limits: &LimitSettings, stop: CancellationToken) {
-    let watch = HeadWatch::new();
+    let watch = Watch::new();
     let io = TokioIo::new(Watched::new(socket, watch.clone()));
-    let answering = watch.clone();
+    let watching = watch.clone();
     let service = service_fn(move |request: Request<Incoming>| {
-        answering.head_read();
-        let (router, answering) = (router.clone(), answering.clone());
+        let (router, serving) = (router.clone(), watching.serve());
         async move {
             let answer = router.oneshot(request.map(Body::new)).await;
-            answering.answered();
-            answer
+            answer.map(|answer| serving.until_end_of(answer))
         }
     });
     let mut http = http1::Builder::new();
@@ -118,7 +121,7 @@ async fn speak_http1(socket: TcpStream, router: Router, limits: &LimitSettings, 
     let mut connection = std::pin::pin!(http.serve_connection(io, service));
     tokio::select! {
         _ = connection.as_mut() => return,
-        () = watch.too_slow(limits.header_read) => return,
+        () = watch.overdue(limits) => return,
         () = stop.cancelled() => connection.as_mut().graceful_shutdown(),
     }
     let _ = tokio::time::timeout(FAREWELL, connection).await;

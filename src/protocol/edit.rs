@@ -4,6 +4,18 @@ use bytes::Bytes;
 
 use super::envelope::Span;
 
+/// A text in two pieces: what was made anew, and what stayed as it was, which is not copied if it is large.
+#[derive(Clone, Debug, Default)]
+pub struct Text {
+    /// Comes first.
+    pub head: Bytes,
+    /// Comes behind it; often empty.
+    pub tail: Bytes,
+}
+
+/// What stays of a text is copied up to this size: two pieces cost more than a short copy.
+const COPIED: usize = 4096;
+
 /// Replacements to be made in one text; they must not overlap.
 #[derive(Debug)]
 pub struct Edit<'a> {
@@ -64,6 +76,33 @@ impl Replacement<'_> {
     }
 }
 
+/// Puts `new` in the place of `span`; a large rest of the text is not copied.
+pub fn replaced(text: &Bytes, span: Span, new: &str) -> Text {
+    let rest = text.len().saturating_sub(span.end);
+    if rest <= COPIED {
+        return Edit::of(text).replace(span, new).finish().into();
+    }
+    let mut head = Vec::with_capacity(span.start + new.len());
+    head.extend_from_slice(text.get(..span.start).unwrap_or_default());
+    head.extend_from_slice(new.as_bytes());
+    Text { head: head.into(), tail: text.slice(span.end..) }
+}
+
+// === impl Text ===
+
+impl Text {
+    /// In one piece.
+    pub fn join(self) -> Bytes {
+        if self.tail.is_empty() { self.head } else { [self.head, self.tail].concat().into() }
+    }
+}
+
+impl From<Bytes> for Text {
+    fn from(text: Bytes) -> Self {
+        Self { head: text, tail: Bytes::new() }
+    }
+}
+
 /// The message on one line: in valid JSON a raw line break stands only between tokens, where a space does as well.
 ///
 /// stdio framing demands it (T60), and it keeps an SSE event to one `data:` line.
@@ -83,6 +122,15 @@ mod tests {
         let text = br#"{"id" : 7, "x":1.0}"#;
         let edited = Edit::of(text).replace(Span { start: 8, end: 9 }, "\"abc\"").finish();
         assert_eq!(edited, r#"{"id" : "abc", "x":1.0}"#);
+    }
+
+    #[test]
+    fn a_large_rest_is_not_copied() {
+        let text = Bytes::from(format!(r#"{{"id":7,"x":"{}"}}"#, "y".repeat(10_000)));
+        let Text { head, tail } = replaced(&text, Span { start: 6, end: 7 }, "\"abc\"");
+        assert_eq!(head, r#"{"id":"abc""#);
+        assert_eq!(tail.as_ptr(), text[7..].as_ptr());
+        assert_eq!(Text { head, tail }.join().len(), text.len() + 4);
     }
 
     #[test]

@@ -9,7 +9,7 @@ use bytes::Bytes;
 
 use super::object::quoted;
 
-/// A JSON-RPC error code (protocol.md 1g).
+/// A JSON-RPC error code (JSON-RPC 2.0 section 5.1 and the schema of MCP).
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Code {
     /// -32700: not JSON.
@@ -26,7 +26,7 @@ pub enum Code {
     ResourceNotFound,
 }
 
-/// Where something failed: the words of design.md section 2, promise 10.
+/// Where something failed: the words of `docs/lexicon.md`.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum Layer {
     /// A child process: it did not start, or ended.

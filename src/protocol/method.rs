@@ -1,4 +1,4 @@
-//! The methods of the protocol's legacy revisions (protocol.md 2b), and any other by its name.
+//! The methods of the protocol's legacy revisions (the unions of its schemas), and any other by its name.
 
 use std::borrow::Cow;
 use std::fmt;

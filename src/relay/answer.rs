@@ -7,10 +7,10 @@ use std::pin::Pin;
 use std::sync::Arc;
 use std::time::Duration;
 
-use bytes::Bytes;
 use tokio_util::task::TaskTracker;
 
 use super::outlet::Outlet;
+use crate::protocol::edit::Text;
 use crate::session::Reader;
 
 /// Which forms of answer the caller's `Accept` allows.
@@ -28,7 +28,7 @@ pub enum Form {
 #[derive(Debug)]
 pub enum Answer {
     /// One JSON text.
-    Json(Bytes),
+    Json(Text),
     /// A stream.
     Stream(Reader),
     /// Nothing to say: 202.
@@ -36,7 +36,7 @@ pub enum Answer {
 }
 
 /// The work of a POST: its responses, none if they were cancelled.
-pub(super) type Work = Pin<Box<dyn Future<Output = Vec<Bytes>> + Send>>;
+pub(super) type Work = Pin<Box<dyn Future<Output = Vec<Text>> + Send>>;
 
 /// Runs `work` and answers by the grace rule. `join` makes one JSON text of its responses.
 pub(super) async fn answer(
@@ -45,21 +45,21 @@ pub(super) async fn answer(
     form: Form,
     grace: Duration,
     tasks: &TaskTracker,
-    join: fn(Vec<Bytes>) -> Option<Bytes>,
+    join: fn(Vec<Text>) -> Option<Text>,
 ) -> Answer {
     let mut carried = Carried { work: Some(work), outlet, tasks: tasks.clone() };
     if form == Form::SseOnly {
         carried.outlet.begin();
-        return carried.as_stream();
+        return carried.into_stream();
     }
     let Some(work) = carried.work.as_mut() else { return Answer::Accepted };
     let responses = tokio::select! {
         biased;
         responses = work => responses,
-        () = carried.outlet.begun() => return carried.as_stream(),
+        () = carried.outlet.begun() => return carried.into_stream(),
         () = tokio::time::sleep(grace), if form == Form::Either => {
             carried.outlet.begin();
-            return carried.as_stream();
+            return carried.into_stream();
         }
     };
     carried.work = None;
@@ -72,9 +72,9 @@ pub(super) async fn answer(
     }
 }
 
-fn finish(outlet: &Outlet, responses: Vec<Bytes>) {
+fn finish(outlet: &Outlet, responses: Vec<Text>) {
     for response in responses {
-        outlet.push_response(response);
+        outlet.push_response(response.join());
     }
     outlet.complete();
 }
@@ -88,7 +88,7 @@ struct Carried {
 
 impl Carried {
     /// Lets the work go on by itself and gives its stream to the connection.
-    fn as_stream(mut self) -> Answer {
+    fn into_stream(mut self) -> Answer {
         let reader = self.outlet.take_reader();
         self.go_on();
         reader.map_or(Answer::Accepted, Answer::Stream)

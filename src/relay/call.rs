@@ -3,8 +3,6 @@
 use std::sync::Arc;
 use std::time::Duration;
 
-use bytes::Bytes;
-
 use super::Relay;
 use super::clock::{Clock, TimedOut};
 use super::exchange::Exchange;
@@ -13,8 +11,8 @@ use super::route::Route;
 use super::serving::Serving;
 use super::shared::Pick;
 use super::uris::uris_in;
-use crate::protocol::edit::Edit;
-use crate::protocol::envelope::Response;
+use crate::protocol::edit::{Edit, Text, replaced};
+use crate::protocol::envelope::{Outcome, Response};
 use crate::protocol::error::{Code, Layer, RpcError};
 use crate::protocol::method::Method;
 use crate::telemetry::metrics::CallOutcome;
@@ -34,7 +32,7 @@ pub(super) enum Ended {
 
 impl Relay {
     /// Carries a request along `route`; gives the message for the caller, or none if it was cancelled.
-    pub(super) async fn call(self: &Arc<Self>, serving: Serving<'_>, route: &Route) -> Option<Bytes> {
+    pub(super) async fn call(self: &Arc<Self>, serving: Serving<'_>, route: &Route) -> Option<Text> {
         let request = serving.request;
         let server = &route.target.server;
         let clock = Clock::start(&server.timeouts);
@@ -50,15 +48,20 @@ impl Relay {
         self.metrics.call(&server.name, request.method().label(), outcome, clock.elapsed());
         match ended {
             Ended::Answered(response) => {
+                let uris = uris_in(serving, route, &response);
+                if uris.is_empty() {
+                    return Some(replaced(response.bytes(), response.id_span(), request.id()));
+                }
                 let mut edit = Edit::of(response.bytes()).replace(response.id_span(), request.id());
-                for (place, uri) in uris_in(serving, route, &response) {
+                for (place, uri) in uris {
                     edit = edit.replace_owned(place, uri);
                 }
-                Some(edit.finish())
+                Some(edit.finish().into())
             }
             Ended::Failed(error) => {
-                tracing::debug!(server = %server.name, reason = error.reason, "{}", error.message);
-                Some(error.to_message(Some(request.id()), None))
+                let (id, layer) = (serving.outlet.request_id(), error.layer.as_str());
+                tracing::warn!(request.id = id, server = %server.name, layer, reason = error.reason, "{}", error.message);
+                Some(error.to_message(Some(request.id()), Some(id)).into())
             }
             Ended::Cancelled => None,
         }
@@ -177,10 +180,14 @@ pub(super) fn session_ended(server: &str) -> RpcError {
     RpcError::new(Code::Internal, "session_ended", message).at(server, Layer::Gateway)
 }
 
-/// Whether a tool says itself that it failed. Only for the metric, so a text that looks like it is good enough.
+/// Whether a tool says itself that it failed. Only for the metric, so a look at both ends of the result, where
+/// servers write it, is good enough.
 fn is_tool_error(method: &Method, response: &Response) -> bool {
-    *method == Method::ToolsCall
-        && response
-            .result()
-            .is_some_and(|r| memchr::memmem::find(r.as_bytes(), b"\"isError\":true").is_some())
+    const LOOK: usize = 128;
+    let Outcome::Result(span) = response.outcome() else { return false };
+    let Some(result) = response.bytes().get(span.start..span.end) else { return false };
+    let says_so = |part: &[u8]| memchr::memmem::find(part, b"\"isError\":true").is_some();
+    let first = result.get(..LOOK).unwrap_or(result);
+    let last = result.get(result.len().saturating_sub(LOOK)..).unwrap_or_default();
+    *method == Method::ToolsCall && (says_so(first) || says_so(last))
 }

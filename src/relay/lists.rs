@@ -2,7 +2,6 @@
 
 use std::sync::Arc;
 
-use bytes::Bytes;
 use futures_util::stream::{FuturesUnordered, StreamExt};
 
 use super::reading::Reader;
@@ -10,6 +9,7 @@ use super::shared::SHARED_CLASS;
 use super::{Relay, Session};
 use crate::catalog::endpoint::Part;
 use crate::catalog::{CallerClass, Endpoint, Kind, List, View};
+use crate::protocol::edit::Text;
 use crate::settings::ServerSettings;
 use crate::settings::servers::Isolation;
 
@@ -61,7 +61,8 @@ impl Relay {
         session: &Arc<Session>,
         endpoint: &Endpoint,
         kind: Kind,
-    ) -> Bytes {
+        id: &str,
+    ) -> Text {
         let mut view = self.view(session, endpoint, kind);
         if !view.is_whole(endpoint) {
             let missing = endpoint.servers.iter().filter(|server| !view.has(server));
@@ -70,7 +71,8 @@ impl Relay {
             view = self.view(session, endpoint, kind);
         }
         session.attached.show(kind, view.digest());
-        view.result().clone()
+        let head = format!(r#"{{"jsonrpc":"2.0","id":{id},"result":"#);
+        Text { head: head.into(), tail: view.result_and_brace().clone() }
     }
 
     /// Looks again, at the servers themselves, since a name was asked for that no list has; within `timeouts.list`,

@@ -16,6 +16,8 @@ use crate::store::lock;
 pub(super) struct Outlet {
     streams: Arc<Streams>,
     form: Form,
+    /// The id of the HTTP request, for errors and log lines.
+    request_id: Arc<str>,
     state: Mutex<State>,
     begun: Notify,
 }
@@ -33,8 +35,13 @@ enum State {
 // === impl Outlet ===
 
 impl Outlet {
-    pub(super) fn new(streams: Arc<Streams>, form: Form) -> Arc<Self> {
-        Arc::new(Self { streams, form, state: Mutex::new(State::Pending), begun: Notify::new() })
+    pub(super) fn new(streams: Arc<Streams>, form: Form, request_id: Arc<str>) -> Arc<Self> {
+        Arc::new(Self { streams, form, request_id, state: Mutex::new(State::Pending), begun: Notify::new() })
+    }
+
+    /// The id of the HTTP request.
+    pub(super) fn request_id(&self) -> &str {
+        &self.request_id
     }
 
     /// Sends a message ahead of the result; it turns a pending answer into a stream. `false` if the caller cannot

@@ -17,28 +17,24 @@ use crate::store::lock;
 // === impl Relay ===
 
 impl Relay {
-    /// Replaces endpoints and servers. What cannot change while the process runs stays as it is and is logged.
-    pub async fn reload(self: &Arc<Self>, mut settings: Settings) {
-        let before = self.settings.load_full();
-        for part in fixed_parts_that_differ(&before, &settings) {
-            tracing::warn!(part, "this part of the config takes effect when the process starts anew");
-        }
+    /// Replaces endpoints, names and servers; the rest of `settings` is not the relay's to change.
+    pub async fn reload(self: &Arc<Self>, settings: &Settings) {
+        let mut settings = settings.clone();
+        let before: Vec<_> = self.catalog.all().iter().map(|shelves| shelves.server().clone()).collect();
         for server in &mut settings.servers {
-            if let Some(same) = before.servers.iter().find(|s| ***s == **server) {
+            if let Some(same) = before.iter().find(|s| ***s == **server) {
                 *server = same.clone();
             }
         }
         let servers = settings.servers.clone();
         let stays = |server: &Arc<ServerSettings>| servers.iter().any(|s| Arc::ptr_eq(s, server));
-        let fresh: Vec<_> =
-            servers.iter().filter(|s| !before.servers.iter().any(|b| Arc::ptr_eq(b, s))).collect();
-        let names: Vec<&str> = fresh.iter().map(|s| s.name.as_str()).collect();
-        let gone: Vec<_> = before.servers.iter().filter(|s| !stays(s)).collect();
-        tracing::info!(?names, gone = gone.len(), "the config was read again");
+        let gone: Vec<_> = before.iter().filter(|s| !stays(s)).collect();
+        for server in &gone {
+            tracing::info!(server = %server.name, "a server was removed or configured anew; its links are closed");
+        }
 
         let endpoints = self.kept_endpoints(by_path(&settings));
         self.metrics.register(servers.iter().map(|s| s.name.as_str()), endpoints.keys().map(|path| &**path));
-        self.settings.store(Arc::new(settings));
         self.endpoints.store(Arc::new(endpoints));
         self.catalog.replace_servers(&servers);
         gone.iter().for_each(|server| self.children.forget(&server.name));
@@ -103,22 +99,4 @@ impl Relay {
             }
         }
     }
-}
-
-/// The parts of the config that a running process cannot change, as far as they are the relay's.
-fn fixed_parts_that_differ(before: &Settings, now: &Settings) -> Vec<&'static str> {
-    let grace_apart = |s: &Settings| {
-        let mut streams = s.streams.clone();
-        streams.grace = std::time::Duration::ZERO;
-        streams
-    };
-    let parts = [
-        ("listen", before.listen == now.listen),
-        ("admin", before.admin == now.admin),
-        ("sessions", before.sessions == now.sessions),
-        ("streams", grace_apart(before) == grace_apart(now)),
-        ("shutdown", before.shutdown == now.shutdown),
-        ("stateDir", before.state_dir == now.state_dir),
-    ];
-    parts.into_iter().filter(|(_, same)| !same).map(|(part, _)| part).collect()
 }

@@ -11,7 +11,7 @@ use super::running::Running;
 use super::serving::Serving;
 use super::{Relay, Session};
 use crate::catalog::{Endpoint, Kind, Naming, Target};
-use crate::protocol::edit::one_line;
+use crate::protocol::edit::{Text, one_line};
 use crate::protocol::envelope::Request;
 use crate::protocol::error::{Code, RpcError};
 use crate::protocol::method::Method;
@@ -48,15 +48,13 @@ impl Relay {
         requests: Vec<Request>,
         form: Form,
         batching: Batching,
+        request_id: Arc<str>,
     ) -> Result<Answer, Busy> {
-        let settings = self.settings.load();
-        let (most, grace) = (settings.limits.in_flight_per_session, settings.streams.grace);
-        drop(settings);
         let mut running = Vec::with_capacity(requests.len());
         for _ in &requests {
-            running.push(session.run(most).ok_or(Busy)?);
+            running.push(session.run(self.in_flight).ok_or(Busy)?);
         }
-        let outlet = Outlet::new(session.streams.clone(), form);
+        let outlet = Outlet::new(session.streams.clone(), form, request_id);
         let work: Work = {
             let (relay, session, endpoint, outlet) =
                 (self.clone(), session.clone(), endpoint.clone(), outlet.clone());
@@ -73,10 +71,10 @@ impl Relay {
             })
         };
         let join = match batching {
-            Batching::Single => |responses: Vec<Bytes>| responses.into_iter().next(),
+            Batching::Single => |responses: Vec<Text>| responses.into_iter().next(),
             Batching::Array => array,
         };
-        Ok(answer(work, outlet, form, grace, &self.tasks, join).await)
+        Ok(answer(work, outlet, form, self.grace, &self.tasks, join).await)
     }
 
     /// A stream that holds one response and ends, for a caller that takes no JSON.
@@ -94,7 +92,7 @@ impl Relay {
         endpoint: &Arc<Endpoint>,
         request: Request,
         outlet: &Arc<Outlet>,
-    ) -> Option<Bytes> {
+    ) -> Option<Text> {
         let ticket = Running::enter(session, request.id());
         let serving = Serving { session, endpoint, request: &request, outlet, ticket: &ticket };
         // Work that is at a server notices both by itself, and first; this is for work that is not there yet.
@@ -105,15 +103,15 @@ impl Relay {
             () = session.ended.cancelled() => {
                 let message = "The session ended while this request waited for servers; it did not run.";
                 let error = RpcError::new(Code::Internal, "session_ended", message);
-                Some(error.to_message(Some(request.id()), None))
+                Some(error.to_message(Some(request.id()), Some(outlet.request_id())).into())
             }
         }
     }
 
-    async fn dispatch(self: &Arc<Self>, serving: Serving<'_>) -> Option<Bytes> {
-        let Serving { session, endpoint, request, .. } = serving;
+    async fn dispatch(self: &Arc<Self>, serving: Serving<'_>) -> Option<Text> {
+        let Serving { session, endpoint, request, outlet, .. } = serving;
         let result = match request.method() {
-            Method::Ping => Ok(Bytes::from_static(b"{}")),
+            Method::Ping => Ok(respond(request.id(), b"{}").into()),
             Method::Initialize => Err(RpcError::new(
                 Code::InvalidRequest,
                 "already_initialized",
@@ -123,7 +121,7 @@ impl Relay {
             Method::PromptsList => self.listed(session, endpoint, request, Kind::Prompts).await,
             Method::ResourcesList => self.listed(session, endpoint, request, Kind::Resources).await,
             Method::ResourceTemplatesList => self.listed(session, endpoint, request, Kind::Templates).await,
-            Method::SetLevel => self.set_level(session, endpoint, request).await,
+            Method::SetLevel => self.set_level(session, endpoint, request).await.map(Text::from),
             Method::ToolsCall
             | Method::PromptsGet
             | Method::ResourcesRead
@@ -141,12 +139,12 @@ impl Relay {
         let outcome = if result.is_ok() { CallOutcome::Ok } else { CallOutcome::RpcError };
         self.metrics.request(request.method().label(), outcome);
         Some(match result {
-            Ok(result) => respond(request.id(), &result),
-            Err(error) => error.to_message(Some(request.id()), None),
+            Ok(result) => result,
+            Err(error) => error.to_message(Some(request.id()), Some(outlet.request_id())).into(),
         })
     }
 
-    async fn routed(self: &Arc<Self>, serving: Serving<'_>, route: &Route) -> Option<Bytes> {
+    async fn routed(self: &Arc<Self>, serving: Serving<'_>, route: &Route) -> Option<Text> {
         match serving.request.method() {
             Method::ResourcesSubscribe => self.subscribe(serving, route).await,
             Method::ResourcesUnsubscribe => self.unsubscribe(serving, route).await,
@@ -161,7 +159,7 @@ impl Relay {
         endpoint: &Endpoint,
         request: &Request,
         kind: Kind,
-    ) -> Result<Bytes, RpcError> {
+    ) -> Result<Text, RpcError> {
         if let Some(raw) = request.params() {
             let params = Object::parse(raw).map_err(|e| {
                 RpcError::new(Code::InvalidParams, "invalid_params", format!("params cannot be read: {e}"))
@@ -171,7 +169,7 @@ impl Relay {
                 return Err(RpcError::new(Code::InvalidParams, "unknown_cursor", message));
             }
         }
-        Ok(self.list(session, endpoint, kind).await)
+        Ok(self.list(session, endpoint, kind, request.id()).await)
     }
 }
 
@@ -205,12 +203,13 @@ fn no_such_method(request: &Request) -> RpcError {
     RpcError::new(Code::MethodNotFound, "unknown_method", format!("unknown method `{shown}`"))
 }
 
-fn array(responses: Vec<Bytes>) -> Option<Bytes> {
+fn array(responses: Vec<Text>) -> Option<Text> {
     if responses.is_empty() {
         return None;
     }
+    let responses: Vec<Bytes> = responses.into_iter().map(Text::join).collect();
     let mut out = vec![b'['];
     out.extend_from_slice(&responses.join(&b","[..]));
     out.push(b']');
-    Some(out.into())
+    Some(Bytes::from(out).into())
 }

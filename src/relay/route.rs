@@ -73,13 +73,15 @@ impl Relay {
         let found = |view: &View| view.target(&named.name).is_some();
         let view = self.view_again(session, endpoint, named.kind, found).await;
         view.target(&named.name).cloned().ok_or_else(|| {
-            let what = if named.kind == Kind::Tools { "tool" } else { "prompt" };
+            let (what, reason) = match named.kind {
+                Kind::Tools => ("tool", "unknown_tool"),
+                _ => ("prompt", "unknown_prompt"),
+            };
             let shown: String = named.name.chars().take(128).collect();
             let list = named.kind.method();
-            invalid(format!(
-                "unknown {what} `{shown}`; {list} shows those there are{}",
-                missing(&view, endpoint)
-            ))
+            let missing = missing(&view, endpoint);
+            let message = format!("unknown {what} `{shown}`; {list} shows those there are{missing}");
+            RpcError::new(Code::InvalidParams, reason, message)
         })
     }
 

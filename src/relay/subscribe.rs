@@ -2,13 +2,12 @@
 
 use std::sync::Arc;
 
-use bytes::Bytes;
-
 use super::conversation::Subscription;
 use super::links::Connected;
 use super::route::Route;
 use super::serving::Serving;
 use super::{Relay, Session};
+use crate::protocol::edit::Text;
 use crate::protocol::envelope::{Message, Request};
 use crate::protocol::object::{Object, quoted};
 use crate::settings::ServerSettings;
@@ -22,7 +21,7 @@ const MOST_SUBSCRIPTIONS: usize = 10_000;
 // === impl Relay ===
 
 impl Relay {
-    pub(super) async fn subscribe(self: &Arc<Self>, serving: Serving<'_>, route: &Route) -> Option<Bytes> {
+    pub(super) async fn subscribe(self: &Arc<Self>, serving: Serving<'_>, route: &Route) -> Option<Text> {
         let Serving { session, request, .. } = serving;
         let Some(uri) = uri(request) else { return self.call(serving, route).await };
         // Remembered before the server is asked: it may tell of a change before its answer is read.
@@ -36,7 +35,7 @@ impl Relay {
         response
     }
 
-    pub(super) async fn unsubscribe(self: &Arc<Self>, serving: Serving<'_>, route: &Route) -> Option<Bytes> {
+    pub(super) async fn unsubscribe(self: &Arc<Self>, serving: Serving<'_>, route: &Route) -> Option<Text> {
         let Serving { session, request, .. } = serving;
         if let Some(uri) = uri(request) {
             lock(&session.attached.subscriptions).remove(&uri);
@@ -47,7 +46,7 @@ impl Relay {
         let subscribed = |s: &Arc<Session>| subscribed_at(s, &server.name).contains(own);
         // A shared link serves others too: the server goes on telling while one of them listens.
         if shared && self.sessions_of(session.attached.tenant.as_deref()).iter().any(subscribed) {
-            return Some(super::request::respond(request.id(), b"{}"));
+            return Some(super::request::respond(request.id(), b"{}").into());
         }
         self.call(serving, route).await
     }
@@ -107,6 +106,6 @@ fn uri(request: &Request) -> Option<String> {
     Some(Object::parse(request.params()?).ok()?.text("uri")?.into_owned())
 }
 
-fn succeeded(response: &Bytes) -> bool {
-    matches!(Message::parse(response.clone()), Ok(Message::Response(r)) if r.result().is_some())
+fn succeeded(response: &Text) -> bool {
+    matches!(Message::parse(response.clone().join()), Ok(Message::Response(r)) if r.result().is_some())
 }

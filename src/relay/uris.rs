@@ -15,17 +15,17 @@ pub(super) type Rewrite = (Span, String);
 /// Looks at the URIs inside a result. Those that no list need have are remembered (G8); those that would lead a
 /// caller to another server that has the same are written in the form that names their server.
 pub(super) fn uris_in(serving: Serving<'_>, route: &Route, response: &Response) -> Vec<Rewrite> {
-    let qualified = serving.endpoint.naming == Naming::Qualified;
-    let Some(result) = response.result().filter(|_| qualified) else { return Vec::new() };
-    match serving.request.method() {
-        Method::ResourcesRead => read_contents(serving, route, response, result),
-        Method::ToolsCall | Method::PromptsGet
-            if memchr::memmem::find(result.as_bytes(), b"\"resource").is_some() =>
-        {
-            content_blocks(serving, route, response, result)
-        }
-        _ => Vec::new(),
+    if serving.endpoint.naming != Naming::Qualified {
+        return Vec::new();
     }
+    // Bytes first: most results have no URI, and a large one is not worth a second look.
+    let has_resource = || memchr::memmem::find(response.bytes(), b"\"resource").is_some();
+    let look: fn(Serving<'_>, &Route, &Response, &str) -> Vec<Rewrite> = match serving.request.method() {
+        Method::ResourcesRead => read_contents,
+        Method::ToolsCall | Method::PromptsGet if has_resource() => content_blocks,
+        _ => return Vec::new(),
+    };
+    response.result().map_or_else(Vec::new, |result| look(serving, route, response, result))
 }
 
 fn content_blocks(serving: Serving<'_>, route: &Route, response: &Response, result: &str) -> Vec<Rewrite> {

@@ -48,6 +48,41 @@ impl EventId {
     }
 }
 
+/// An event id written out, without a trip to the heap: one is written for every event sent.
+#[derive(Debug)]
+pub(super) struct IdText {
+    bytes: [u8; IdText::LONGEST],
+    len: usize,
+}
+
+// === impl IdText ===
+
+impl IdText {
+    /// Two numbers of 32 bits, one of 64, and what stands between them.
+    const LONGEST: usize = 10 + 1 + 10 + 1 + 20;
+
+    pub(super) fn of(id: EventId) -> Self {
+        use fmt::Write as _;
+        let mut text = Self { bytes: [0; Self::LONGEST], len: 0 };
+        // The longest id fits.
+        let _ = write!(text, "{id}");
+        text
+    }
+
+    pub(super) fn as_str(&self) -> &str {
+        self.bytes.get(..self.len).and_then(|b| std::str::from_utf8(b).ok()).unwrap_or_default()
+    }
+}
+
+impl fmt::Write for IdText {
+    fn write_str(&mut self, text: &str) -> fmt::Result {
+        let end = self.len + text.len();
+        self.bytes.get_mut(self.len..end).ok_or(fmt::Error)?.copy_from_slice(text.as_bytes());
+        self.len = end;
+        Ok(())
+    }
+}
+
 impl fmt::Display for EventId {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         write!(f, "{}.{}-{}", self.stream.epoch.0, self.stream.number, self.place)
@@ -63,6 +98,12 @@ mod tests {
         let id = EventId { stream: StreamId { epoch: Epoch(2), number: 7 }, place: 41 };
         assert_eq!(id.to_string(), "2.7-41");
         assert_eq!(EventId::parse("2.7-41"), Ok(id));
+    }
+
+    #[test]
+    fn the_longest_id_fits() {
+        let id = EventId { stream: StreamId { epoch: Epoch(u32::MAX), number: u32::MAX }, place: u64::MAX };
+        assert_eq!(IdText::of(id).as_str(), id.to_string());
     }
 
     #[test]

@@ -26,10 +26,16 @@ pub enum EventKind {
 }
 
 /// Counts the bytes of all logs of the process against `streams.maxTotal`.
+///
+/// Once more is used than there is, a session that holds more than an equal share makes room as it logs further
+/// events, and at the next sweep in any case; one that holds less loses nothing for it (promise 1). So at most
+/// twice the budget is in use between two sweeps.
 #[derive(Debug)]
 pub struct Budget {
     used: AtomicUsize,
     most: usize,
+    /// Sessions that share it.
+    sharers: AtomicUsize,
 }
 
 /// Counts the events of one session's logs; part of the process's [`Budget`].
@@ -38,8 +44,21 @@ pub(super) struct Usage {
     events: AtomicUsize,
     /// Payload bytes of events no larger than `max_event`.
     bytes: AtomicUsize,
+    /// Payload bytes of all events.
+    held: AtomicUsize,
     max_event: usize,
     total: Arc<Budget>,
+}
+
+/// What a session's logs hold beyond their bounds.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) struct Surplus {
+    /// Events over `streams.maxEvents`.
+    pub(super) events: usize,
+    /// Bytes over `streams.maxBytes`, or over the session's share of an exceeded `streams.maxTotal`.
+    pub(super) bytes: usize,
+    /// Size up to which losing an event helps.
+    pub(super) within: usize,
 }
 
 /// One event that can still be sent.
@@ -62,7 +81,7 @@ pub(super) struct Log {
 impl Budget {
     /// A budget of `most` bytes.
     pub fn new(most: usize) -> Self {
-        Self { used: AtomicUsize::new(0), most }
+        Self { used: AtomicUsize::new(0), most, sharers: AtomicUsize::new(0) }
     }
 
     /// Whether more is used than there is.
@@ -74,23 +93,41 @@ impl Budget {
     pub fn used(&self) -> usize {
         self.used.load(Relaxed)
     }
+
+    fn share(&self) -> usize {
+        self.most / self.sharers.load(Relaxed).max(1)
+    }
 }
 
 // === impl Usage ===
 
 impl Usage {
     pub(super) fn new(max_event: usize, total: Arc<Budget>) -> Self {
-        Self { events: AtomicUsize::new(0), bytes: AtomicUsize::new(0), max_event, total }
+        total.sharers.fetch_add(1, Relaxed);
+        Self {
+            events: AtomicUsize::new(0),
+            bytes: AtomicUsize::new(0),
+            held: AtomicUsize::new(0),
+            max_event,
+            total,
+        }
     }
 
-    /// How many events, and how many bytes, are over these bounds. An exceeded process budget counts as a byte.
-    pub(super) fn surplus(&self, events: usize, bytes: usize) -> (usize, usize) {
-        let over = self.bytes.load(Relaxed).saturating_sub(bytes);
-        (self.events.load(Relaxed).saturating_sub(events), over.max(usize::from(self.total.is_exceeded())))
+    /// What is over these bounds, if anything is.
+    pub(super) fn surplus(&self, events: usize, bytes: usize) -> Option<Surplus> {
+        let events = self.events.load(Relaxed).saturating_sub(events);
+        let bytes = self.bytes.load(Relaxed).saturating_sub(bytes);
+        let share = if self.total.is_exceeded() { self.total.share() } else { usize::MAX };
+        let unfair = self.held.load(Relaxed).saturating_sub(share);
+        // What is larger than `max_event` is not counted in `bytes`, so losing it would not help there.
+        let within = if unfair > 0 { usize::MAX } else { self.max_event };
+        let surplus = Surplus { events, bytes: bytes.max(unfair), within };
+        (surplus.events > 0 || surplus.bytes > 0).then_some(surplus)
     }
 
     fn add(&self, size: usize) {
         self.events.fetch_add(1, Relaxed);
+        self.held.fetch_add(size, Relaxed);
         if size <= self.max_event {
             self.bytes.fetch_add(size, Relaxed);
         }
@@ -99,10 +136,17 @@ impl Usage {
 
     fn sub(&self, size: usize) {
         self.events.fetch_sub(1, Relaxed);
+        self.held.fetch_sub(size, Relaxed);
         if size <= self.max_event {
             self.bytes.fetch_sub(size, Relaxed);
         }
         self.total.used.fetch_sub(size, Relaxed);
+    }
+}
+
+impl Drop for Usage {
+    fn drop(&mut self) {
+        self.total.sharers.fetch_sub(1, Relaxed);
     }
 }
 
@@ -124,8 +168,8 @@ impl Log {
         self.entries.range(from..)
     }
 
-    /// Drops progress that newer progress of the same exchange supersedes; up to `most` events.
-    pub(super) fn drop_superseded(&mut self, most: usize) -> usize {
+    /// Drops progress that newer progress of the same exchange supersedes, the oldest first, until enough went.
+    pub(super) fn drop_superseded(&mut self, surplus: Surplus) -> usize {
         let mut newest: Vec<u64> = Vec::new();
         let mut superseded: Vec<u64> = Vec::new();
         for entry in self.entries.iter().rev() {
@@ -137,52 +181,60 @@ impl Log {
                 }
             }
         }
-        // The oldest go first.
-        let doomed: Vec<u64> = superseded.into_iter().rev().take(most).collect();
-        self.drop_where(most, |e| doomed.binary_search(&e.place).is_ok())
+        superseded.reverse();
+        self.drop_where(surplus, |e| superseded.binary_search(&e.place).is_ok())
     }
 
-    /// Drops notifications, the oldest first; up to `most` events.
-    pub(super) fn drop_notifications(&mut self, most: usize) -> usize {
-        self.drop_where(most, |e| matches!(e.kind, EventKind::Progress { .. } | EventKind::Notification))
+    /// Drops notifications, the oldest first, until enough went.
+    pub(super) fn drop_notifications(&mut self, surplus: Surplus) -> usize {
+        self.drop_where(surplus, |e| matches!(e.kind, EventKind::Progress { .. } | EventKind::Notification))
     }
 
     /// Drops everything.
     pub(super) fn clear(&mut self) -> usize {
-        self.drop_where(usize::MAX, |_| true)
+        self.drop_where(Surplus { events: usize::MAX, bytes: 0, within: 0 }, |_| true)
     }
 
-    /// Drops requests and puts errors in the place of responses, the oldest first; up to `most` events.
+    /// Drops requests up to place `through`, the oldest first, until enough went.
+    pub(super) fn drop_requests(&mut self, surplus: Surplus, through: u64) -> usize {
+        self.drop_where(surplus, |e| e.kind == EventKind::Request && e.place <= through)
+    }
+
+    /// Puts errors in the place of responses up to place `through`, the oldest first, until enough bytes went.
     /// An error with the call's id is what a resumed stream then says (promise 2: no silence).
-    pub(super) fn lose_oldest(&mut self, most: usize) -> usize {
-        let mut lost = self.drop_where(most, |e| e.kind == EventKind::Request);
-        for at in 0..self.entries.len() {
-            if lost >= most {
+    pub(super) fn lose_responses(&mut self, surplus: Surplus, through: u64) -> usize {
+        let (mut lost, mut bytes) = (0, surplus.bytes);
+        for entry in &mut self.entries {
+            let size = entry.payload.len();
+            if bytes == 0 || entry.place > through {
                 break;
             }
-            let Some(entry) = self.entries.get(at) else { break };
-            let error = lost_response(&entry.payload);
-            if entry.kind != EventKind::Response || entry.payload.len() <= error.len() {
+            if entry.kind != EventKind::Response || size > surplus.within || size <= LOST_AT_MOST {
                 continue;
             }
-            self.usage.sub(entry.payload.len());
+            let error = lost_response(&entry.payload);
+            self.usage.sub(size);
             self.usage.add(error.len());
-            if let Some(entry) = self.entries.get_mut(at) {
-                entry.payload = error;
-            }
+            bytes = bytes.saturating_sub(size.saturating_sub(error.len()));
+            entry.payload = error;
             lost += 1;
         }
         lost
     }
 
-    fn drop_where(&mut self, most: usize, doomed: impl Fn(&Entry) -> bool) -> usize {
+    fn drop_where(&mut self, surplus: Surplus, doomed: impl Fn(&Entry) -> bool) -> usize {
+        let Surplus { mut events, mut bytes, within } = surplus;
         let mut dropped = 0;
         let usage = &self.usage;
         self.entries.retain(|entry| {
-            let drop = dropped < most && doomed(entry);
+            let size = entry.payload.len();
+            let helps = events > 0 || (bytes > 0 && size <= within);
+            let drop = helps && doomed(entry);
             if drop {
                 dropped += 1;
-                usage.sub(entry.payload.len());
+                events = events.saturating_sub(1);
+                bytes = bytes.saturating_sub(if size <= within { size } else { 0 });
+                usage.sub(size);
             }
             !drop
         });
@@ -196,6 +248,9 @@ impl Drop for Log {
     }
 }
 
+/// Losing a response smaller than this gains nothing: the error is about as large, without an endless id.
+const LOST_AT_MOST: usize = 1024;
+
 fn lost_response(payload: &Bytes) -> Bytes {
     let id = match Message::parse(payload.clone()) {
         Ok(Message::Response(response)) => Some(response.id().to_owned()),
@@ -205,3 +260,6 @@ fn lost_response(payload: &Bytes) -> Bytes {
                    unknown here. Read streams sooner, or raise streams.maxBytes.";
     RpcError::new(Code::Internal, "response_lost", message).to_message(id.as_deref(), None)
 }
+
+#[cfg(test)]
+mod tests;

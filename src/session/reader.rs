@@ -3,7 +3,7 @@
 use std::sync::Arc;
 use std::task::{Context, Poll};
 
-use super::event::{EventId, StreamId};
+use super::event::{EventId, IdText, StreamId};
 use super::stream::{Ending, Phase, StreamRole};
 use super::streams::Streams;
 use crate::protocol::sse::encode;
@@ -51,11 +51,8 @@ impl Reader {
 
     /// Ends this connection with `retry:`, so that the caller comes back.
     pub fn end_with_retry(&self) {
-        let mut inner = lock(&self.streams.inner);
-        let slot =
-            inner.streams.get_mut(&self.stream).and_then(|s| s.slots.iter_mut().find(|r| r.id == self.id));
-        if let Some(slot) = slot {
-            slot.end(Ending::Retry);
+        if let Some(stream) = lock(&self.streams.inner).streams.get_mut(&self.stream) {
+            stream.end_reader(self.id, Ending::Retry);
         }
     }
 
@@ -66,7 +63,7 @@ impl Reader {
         let inner = &mut *inner;
         let is_get = self.stream == inner.get_id();
         let Some(stream) = inner.streams.get_mut(&self.stream) else { return Poll::Ready(Step::End) };
-        let newest = stream.slots.last().is_some_and(|s| s.id == self.id);
+        let reads = stream.reader() == Some(self.id);
         let Some(slot) = stream.slots.iter_mut().find(|s| s.id == self.id) else {
             return Poll::Ready(Step::End);
         };
@@ -76,14 +73,14 @@ impl Reader {
             self.opened = true;
             if self.streams.primes {
                 let id = EventId { stream: self.stream, place: slot.cursor };
-                encode::priming(out, &id.to_string(), retry);
+                encode::priming(out, IdText::of(id).as_str(), retry);
                 stream.resumable = true;
             }
         }
-        if newest {
+        if reads {
             for entry in stream.log.after(slot.cursor) {
                 let id = EventId { stream: self.stream, place: entry.place };
-                encode::event(out, Some(&id.to_string()), &entry.payload);
+                encode::event(out, Some(IdText::of(id).as_str()), &entry.payload);
                 slot.cursor = entry.place;
                 stream.resumable = true;
             }

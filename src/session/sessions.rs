@@ -14,12 +14,17 @@ use crate::store::sessions::Change;
 use crate::store::{Epoch, Record, Registry, SessionStore, StoreError, lock};
 use crate::telemetry::Metrics;
 
+/// How often at most expired sessions are looked for to make place for a new one.
+const SWEEP_FOR_PLACE: Duration = Duration::from_secs(1);
+
 /// All live sessions of this process.
 pub struct Sessions<A> {
     live: Registry<SessionId, Arc<Session<A>>>,
     /// Counted apart from the map, so that many callers at once cannot pass the cap together.
     count: AtomicUsize,
     per_principal: Mutex<HashMap<[u8; 32], usize>>,
+    /// When expired sessions were last looked for because there was no place.
+    swept: Mutex<Option<Instant>>,
     store: Arc<dyn SessionStore>,
     settings: SessionSettings,
     streams: Arc<StreamSettings>,
@@ -82,6 +87,7 @@ impl<A: Attachment> Sessions<A> {
             live: Registry::new(),
             count: AtomicUsize::new(0),
             per_principal: Mutex::default(),
+            swept: Mutex::default(),
             store,
             settings,
             budget: Arc::new(Budget::new(streams.max_total)),
@@ -221,14 +227,24 @@ impl<A: Attachment> Sessions<A> {
         }
     }
 
-    /// Counts a session in, under both caps; expired ones give way first (case-I05).
+    /// Counts a session in, under both caps; expired ones give way first, but are not looked for each time, so that
+    /// a flood at the cap stays cheap (case-I05).
     async fn take_place(&self, binding: &Binding, cap: PrincipalCap) -> Result<(), OpenError> {
         let first_try = self.try_place(binding, cap);
-        if first_try.is_ok() {
+        if first_try.is_ok() || !self.sweep_is_due(Instant::now()) {
             return first_try;
         }
         self.sweep().await;
         self.try_place(binding, cap)
+    }
+
+    fn sweep_is_due(&self, now: Instant) -> bool {
+        let mut swept = lock(&self.swept);
+        let due = swept.is_none_or(|last| now.duration_since(last) >= SWEEP_FOR_PLACE);
+        if due {
+            *swept = Some(now);
+        }
+        due
     }
 
     fn try_place(&self, binding: &Binding, cap: PrincipalCap) -> Result<(), OpenError> {
@@ -276,3 +292,6 @@ impl EndReason {
         }
     }
 }
+
+#[cfg(test)]
+mod tests;

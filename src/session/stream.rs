@@ -60,7 +60,7 @@ pub(super) struct Stream {
     pub(super) role: StreamRole,
     pub(super) log: Log,
     pub(super) phase: Phase,
-    /// Newest last: it is the one that gets the messages.
+    /// Newest last.
     pub(super) slots: Vec<Slot>,
     /// The highest place any reader was given.
     pub(super) delivered: u64,
@@ -91,11 +91,38 @@ impl Stream {
         }
         self.last_place += 1;
         self.log.push(Entry { place: self.last_place, kind, payload });
-        if let Some(slot) = self.slots.last_mut() {
+        if let Some(slot) = self.current() {
             slot.note_unread(now);
             slot.wake();
+            if slot.ending.is_some() {
+                self.promote();
+            }
         }
         true
+    }
+
+    /// Wakes whoever gets the messages.
+    pub(super) fn wake_reader(&mut self) {
+        if let Some(slot) = self.current() {
+            slot.wake();
+        }
+    }
+
+    /// The connection that gets the messages: the newest that is not to end; without one, the newest, which takes
+    /// along what there is as it ends.
+    pub(super) fn reader(&self) -> Option<ReaderId> {
+        let going_on = self.slots.iter().rev().find(|s| s.ending.is_none());
+        going_on.or(self.slots.last()).map(|s| s.id)
+    }
+
+    /// Whether some connection goes on reading.
+    pub(super) fn is_attended(&self) -> bool {
+        self.slots.iter().any(|s| s.ending.is_none())
+    }
+
+    /// Up to which place an event may be lost: what waits for a connection that reads is on its way.
+    pub(super) fn expendable(&self) -> u64 {
+        if self.is_attended() { self.delivered } else { u64::MAX }
     }
 
     /// No more will come; readers end once they have read it all.
@@ -111,28 +138,49 @@ impl Stream {
         match self.role {
             StreamRole::Post => self.slots.iter_mut().for_each(|s| s.end(Ending::Plain)),
             StreamRole::Get => {
-                let standbys = self.slots.len();
-                let surplus = (standbys + 1).saturating_sub(STANDBYS + 1);
-                self.slots.iter_mut().take(surplus).for_each(|s| s.end(Ending::Plain));
+                let going_on = self.slots.iter_mut().filter(|s| s.ending.is_none());
+                going_on.rev().skip(STANDBYS).for_each(|s| s.end(Ending::Plain));
             }
         }
         let slot = Slot { id, cursor, waker: None, ending: None, unread: 0, unread_since: None };
         self.slots.push(slot);
     }
 
-    /// Forgets a connection; the next newest goes on where the stream is.
+    /// Forgets a connection. If it was the one that read, the next newest goes on where the stream is.
     pub(super) fn detach(&mut self, id: ReaderId) {
+        let read = self.reader() == Some(id);
         self.slots.retain(|s| s.id != id);
-        let delivered = self.delivered;
-        if let Some(slot) = self.slots.last_mut() {
-            slot.cursor = slot.cursor.max(delivered);
-            slot.wake();
+        if read {
+            self.promote();
+        }
+    }
+
+    /// Ends one connection so that its caller comes back.
+    pub(super) fn end_reader(&mut self, id: ReaderId, ending: Ending) {
+        let read = self.reader() == Some(id);
+        self.slots.iter_mut().filter(|s| s.id == id).for_each(|s| s.end(ending));
+        if read && self.reader() != Some(id) {
+            self.promote();
         }
     }
 
     /// Ends all connections so that their callers come back.
     pub(super) fn end_readers(&mut self, ending: Ending) {
         self.slots.iter_mut().for_each(|s| s.end(ending));
+    }
+
+    /// Lets a standby take over from where the stream is.
+    fn promote(&mut self) {
+        let delivered = self.delivered;
+        if let Some(slot) = self.current() {
+            slot.cursor = slot.cursor.max(delivered);
+            slot.wake();
+        }
+    }
+
+    fn current(&mut self) -> Option<&mut Slot> {
+        let id = self.reader()?;
+        self.slots.iter_mut().find(|s| s.id == id)
     }
 
     pub(super) fn wake_all(&mut self) {

@@ -8,7 +8,7 @@ use bytes::Bytes;
 use tokio::sync::Notify;
 
 use super::event::{EventId, StreamId};
-use super::log::{Budget, EventKind, Usage};
+use super::log::{Budget, EventKind, Surplus, Usage};
 use super::notices::{Notice, Notices};
 use super::reader::{Reader, ReaderId};
 use super::stream::{Ending, Phase, Stream, StreamRole};
@@ -32,7 +32,8 @@ pub struct Streams {
 /// What the lock guards.
 #[derive(Debug)]
 pub(super) struct Inner {
-    pub(super) streams: BTreeMap<StreamId, Stream>,
+    /// Boxed: a map's node has room for a dozen, and most sessions have one.
+    pub(super) streams: BTreeMap<StreamId, Box<Stream>>,
     pub(super) notices: Notices,
     epoch: Epoch,
     next_stream: u32,
@@ -85,7 +86,7 @@ impl Streams {
         let id = StreamId { epoch: inner.epoch, number: inner.next_stream };
         inner.next_stream = inner.next_stream.saturating_add(1);
         let stream = Stream::new(StreamRole::Post, inner.usage.clone());
-        inner.streams.insert(id, stream);
+        inner.streams.insert(id, Box::new(stream));
         self.attach(&mut inner, id, 0)
     }
 
@@ -95,7 +96,7 @@ impl Streams {
         let id = inner.get_id();
         if !inner.streams.contains_key(&id) {
             let stream = Stream::new(StreamRole::Get, inner.usage.clone());
-            inner.streams.insert(id, stream);
+            inner.streams.insert(id, Box::new(stream));
         }
         let from = inner.streams.get(&id).map_or(0, |s| s.delivered);
         self.get_opened.notify_waiters();
@@ -161,8 +162,8 @@ impl Streams {
         let mut inner = lock(&self.inner);
         inner.notices.add(notice);
         let id = inner.get_id();
-        if let Some(slot) = inner.streams.get_mut(&id).and_then(|s| s.slots.last_mut()) {
-            slot.wake();
+        if let Some(get) = inner.streams.get_mut(&id) {
+            get.wake_reader();
         }
     }
 
@@ -194,6 +195,12 @@ impl Streams {
         lock(&self.inner).streams.values_mut().for_each(|s| s.end_readers(Ending::Retry));
     }
 
+    /// Ends the connections of the standalone GET with `retry:`.
+    pub fn end_get(&self) {
+        let id = lock(&self.inner).get_id();
+        self.ask_to_poll(id);
+    }
+
     /// Ends the standalone GET for good. The stream of a POST ends with its exchange, which says why.
     pub fn close(&self) {
         let mut inner = lock(&self.inner);
@@ -204,17 +211,19 @@ impl Streams {
         }
     }
 
-    /// Forgets streams that ended longer ago than `retention`.
+    /// Forgets streams that ended longer ago than `retention`, and makes room if the process needs it.
     pub fn prune(&self, now: Instant, retention: Duration) {
-        lock(&self.inner).streams.retain(|_, s| match s.phase {
-            Phase::Complete { since } => !s.slots.is_empty() || now.duration_since(since) < retention,
+        let mut inner = lock(&self.inner);
+        inner.streams.retain(|_, s| match s.phase {
+            Phase::Complete { since } => s.is_attended() || now.duration_since(since) < retention,
             Phase::Open => true,
         });
+        inner.trim(&self.settings);
     }
 
-    /// Whether any connection is open.
+    /// Whether any connection goes on reading.
     pub fn has_readers(&self) -> bool {
-        lock(&self.inner).streams.values().any(|s| !s.slots.is_empty())
+        lock(&self.inner).streams.values().any(|s| s.is_attended())
     }
 
     /// Events dropped from full logs since last asked.
@@ -260,35 +269,33 @@ impl Inner {
     }
 
     /// Holds the session to its bounds: superseded progress goes first, then other notifications, then streams
-    /// read to the end, then requests and responses (design section 6). Trims a tenth more than it must, so that
-    /// a full log is not scanned for each event.
+    /// read to the end, then requests and, if there are too many bytes, responses (design section 6). Trims a tenth
+    /// more than it must, so that a full log is not scanned for each event.
+    ///
+    /// What waits for a connection that reads is not lost: its bound is how long a caller may take nothing.
     fn trim(&mut self, settings: &StreamSettings) {
-        if self.usage.surplus(settings.max_events, settings.max_bytes) == (0, 0) {
+        if self.usage.surplus(settings.max_events, settings.max_bytes).is_none() {
             return;
         }
         let keep_events = settings.max_events - settings.max_events / 10;
         let keep_bytes = settings.max_bytes - settings.max_bytes / 10;
-        let steps: [fn(&mut Stream, usize) -> usize; 4] = [
-            |s, most| s.log.drop_superseded(most),
-            |s, most| s.log.drop_notifications(most),
-            |s, _| if s.is_read() { s.log.clear() } else { 0 },
-            |s, most| s.log.lose_oldest(most),
-        ];
-        for step in steps {
+        for step in STEPS {
             for stream in self.streams.values_mut() {
-                loop {
-                    let (events, bytes) = self.usage.surplus(keep_events, keep_bytes);
-                    if (events, bytes) == (0, 0) {
-                        return;
-                    }
-                    // By count at once; by bytes a few events at a time, since sizes differ.
-                    let dropped = step(stream, events.max(usize::from(bytes > 0) * 8));
-                    self.dropped += dropped as u64;
-                    if dropped == 0 {
-                        break;
-                    }
-                }
+                let Some(surplus) = self.usage.surplus(keep_events, keep_bytes) else { return };
+                self.dropped += step(stream, surplus) as u64;
             }
         }
     }
 }
+
+/// What goes first; each gives how many events went.
+const STEPS: [fn(&mut Stream, Surplus) -> usize; 5] = [
+    |s, surplus| s.log.drop_superseded(surplus),
+    |s, surplus| s.log.drop_notifications(surplus),
+    |s, _| if s.is_read() { s.log.clear() } else { 0 },
+    |s, surplus| s.log.drop_requests(surplus, s.expendable()),
+    |s, surplus| s.log.lose_responses(surplus, s.expendable()),
+];
+
+#[cfg(test)]
+mod tests;

@@ -7,7 +7,7 @@ use std::time::{Duration, SystemTime};
 use url::Url;
 
 /// The ways in.
-#[derive(Clone, Debug, Default)]
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct AuthSettings {
     /// Whether callers without a credential are let in.
     pub anonymous: Anonymous,
@@ -30,7 +30,7 @@ pub enum Anonymous {
 }
 
 /// One API key; only its hash is known.
-#[derive(Clone, Debug)]
+#[derive(Clone, Debug, PartialEq, Eq)]
 pub struct ApiKey {
     /// What it is called in logs; not secret.
     pub id: String,
@@ -45,7 +45,7 @@ pub struct ApiKey {
 }
 
 /// One issuer of JWT access tokens.
-#[derive(Clone, Debug)]
+#[derive(Clone, Debug, PartialEq, Eq)]
 pub struct JwtIssuer {
     /// The `iss` claim.
     pub issuer: String,
@@ -66,7 +66,7 @@ pub struct JwtIssuer {
 }
 
 /// Where an issuer's keys are.
-#[derive(Clone, Debug)]
+#[derive(Clone, Debug, PartialEq, Eq)]
 pub enum JwksSource {
     /// Fetched, and again on an unknown key.
     Url(Url),

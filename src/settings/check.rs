@@ -80,9 +80,16 @@ impl<'a> Checker<'a> {
     }
 
     /// `auth:` is `auth: {}`, but a single value must be there.
-    fn nothing(&mut self, node: &Node, alternatives: &[&'a Json], path: &Path) -> Fit {
+    fn nothing(&mut self, node: &mut Node, alternatives: &[&'a Json], path: &Path) -> Fit {
         let single = |schema: &&Json| !has_type(schema, "object") && !has_type(schema, "array");
-        if is(alternatives, "null") || !alternatives.iter().any(single) {
+        if is(alternatives, "null") {
+            return Fit::Fits;
+        }
+        if !alternatives.iter().any(single) {
+            if is(alternatives, "object") {
+                node.value = Value::Map(Vec::new());
+                return self.mapping(node, alternatives, path);
+            }
             return Fit::Fits;
         }
         let remedy = "write one, or leave the key out; an empty text is \"\"";
@@ -104,8 +111,16 @@ impl<'a> Checker<'a> {
     fn mapping(&mut self, node: &mut Node, alternatives: &[&'a Json], path: &Path) -> Fit {
         let objects: Vec<&'a Json> =
             alternatives.iter().copied().filter(|schema| has_type(schema, "object")).collect();
-        let Some(first) = objects.first().copied() else { return self.wrong_kind(node, alternatives, path) };
         let Value::Map(entries) = &mut node.value else { return Fit::Misfit };
+        let Some(first) = objects.first().copied() else {
+            if let [entry] = entries.as_slice()
+                && let Some(remedy) = planned::remedy(&path.key(&entry.key).words())
+            {
+                self.review.problem_at(entry.at, &path.key(&entry.key), NOT_IN_THIS_VERSION, remedy);
+                return Fit::Misfit;
+            }
+            return self.wrong_kind(node, alternatives, path);
+        };
         let fits = |schema: &&&Json| entries.iter().any(|entry| schema.pointer_key(&entry.key).is_some());
         let fitting = objects.iter().find(fits).copied();
         let schema = fitting.unwrap_or(first);
@@ -134,6 +149,7 @@ impl<'a> Checker<'a> {
                 self.review.problem_at(node.at, &place, "is missing", first_line(of_key));
             }
             let stand_in = self.stand_in(of_key, node.at);
+            self.review.stand_in(place);
             entries.push(Entry { key: key.to_owned(), at: node.at, node: stand_in });
         }
         Fit::Fits

@@ -10,9 +10,11 @@ use std::sync::Arc;
 /// Where `${NAME}` is looked up.
 #[derive(Clone)]
 pub struct Environment {
-    lookup: Arc<dyn Fn(&str) -> Option<String> + Send + Sync>,
+    lookup: Arc<Lookup>,
     program: Option<PathBuf>,
 }
+
+type Lookup = dyn Fn(&str) -> Option<String> + Send + Sync;
 
 // === impl Environment ===
 

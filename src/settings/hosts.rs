@@ -50,11 +50,18 @@ const IGNORED: [(&str, &str); 27] = [
     ("version", ""),
 ];
 
+/// Keys beside `mcpServers` in the files of hosts; the first is for editors and not worth a warning.
+const BESIDE: [&str; 4] = [FOR_EDITORS, "globalShortcut", "inputs", "preferences"];
+
+const FOR_EDITORS: &str = "$schema";
+
 const APPROVAL: &str =
     "a host asks its user before a call, a gateway does not; tools.exclude leaves tools out";
 const OAUTH: &str = "the gateway does not sign in at servers; a fixed credential goes under headers";
 const LIFECYCLE: &str = "the gateway starts a server when it is first needed";
 const TIMEOUT: &str = "hosts do not agree on its unit; write timeouts: { idle: 60s }";
+
+const MEANS_NOTHING: &str = "is written by MCP hosts and means nothing here";
 
 // === the tree ===
 
@@ -62,6 +69,13 @@ const TIMEOUT: &str = "hosts do not agree on its unit; write timeouts: { idle: 6
 pub(super) fn translate(tree: &mut Node, review: &mut Review) {
     let root = Path::of(["mcpServers"]);
     let Value::Map(entries) = &mut tree.value else { return };
+    entries.retain(|entry| {
+        let beside = BESIDE.contains(&entry.key.as_str());
+        if beside && entry.key != FOR_EDITORS {
+            review.warning(&Path::of([entry.key.as_str()]), MEANS_NOTHING, "");
+        }
+        !beside
+    });
     for servers in entries.iter_mut().filter(|entry| entry.key == "mcpServers") {
         let Value::Map(servers) = &mut servers.node.value else { continue };
         for server in servers {
@@ -100,7 +114,7 @@ fn translate_key(keys: &mut Vec<Entry>, mut entry: Entry, path: &Path, review: &
     } else if let Some((_, ours)) = TOOL_LISTS.iter().find(|(theirs, _)| *theirs == entry.key) {
         move_under_tools(keys, entry, ours);
     } else if let Some((_, instead)) = IGNORED.iter().find(|(theirs, _)| *theirs == entry.key) {
-        review.warning(&place, "is written by MCP hosts and means nothing here", *instead);
+        review.warning(&place, MEANS_NOTHING, *instead);
     } else {
         keys.push(entry);
     }
@@ -129,7 +143,19 @@ pub(super) fn is_disabled(server: &Node) -> bool {
 
 // === the schema ===
 
-/// Tells editors that these keys are no mistake.
+/// Tells editors that these keys are no mistake, beside `mcpServers`.
+pub(super) fn add_beside_to_schema(schema: &mut Schema) {
+    let Some(properties) = schema.get_mut("properties").and_then(|properties| properties.as_object_mut())
+    else {
+        return;
+    };
+    for key in BESIDE {
+        let description = "Not for mcpgate; it is left alone.";
+        properties.insert(key.to_owned(), serde_json::json!({ "description": description, HOSTS: true }));
+    }
+}
+
+/// Tells editors that these keys are no mistake, in a server.
 pub(super) fn add_to_schema(schema: &mut Schema) {
     let Some(properties) = schema.get_mut("properties").and_then(|properties| properties.as_object_mut())
     else {
@@ -155,6 +181,3 @@ pub(super) fn add_to_schema(schema: &mut Schema) {
 
 /// Marks a hosts' key in the schema.
 pub(super) const HOSTS: &str = "x-hosts";
-
-#[cfg(test)]
-mod tests;

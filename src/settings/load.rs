@@ -15,6 +15,7 @@ use super::problem::{Problems, Remark, Review};
 use super::resolve::Resolver;
 use super::sources::Sources;
 use super::tree::{Node, Path, Position, Value, parse};
+use super::written::Listen;
 use super::{Settings, hosts, schema, written};
 
 /// A configuration that can be served.
@@ -33,6 +34,7 @@ pub struct Loaded {
 pub struct Loader {
     origin: Origin,
     listen: Option<SocketAddr>,
+    admin: Option<Listen>,
     environment: Environment,
 }
 
@@ -96,6 +98,12 @@ impl Loader {
         Self { listen, ..self }
     }
 
+    /// Overrides `admin.listen`.
+    #[must_use]
+    pub fn admin_on(self, admin: Option<Listen>) -> Self {
+        Self { admin, ..self }
+    }
+
     /// Takes variables from `environment` instead of this process.
     #[must_use]
     pub fn with_environment(self, environment: Environment) -> Self {
@@ -108,9 +116,16 @@ impl Loader {
     /// Everything that is wrong.
     pub fn load(&self) -> Result<Loaded, Problems> {
         let mut sources = Sources::default();
+        match self.read(&mut sources) {
+            Ok((settings, warnings)) => Ok(Loaded { settings, warnings, sources }),
+            Err(remarks) => Err(Problems { remarks, sources }),
+        }
+    }
+
+    fn read(&self, sources: &mut Sources) -> Result<(Settings, Vec<Remark>), Vec<Remark>> {
         let (mut config, mut review, base) = match &self.origin {
             Origin::File(file) => {
-                let (config, review) = self.read_file(file, &mut sources)?;
+                let (config, review) = self.read_file(file, sources)?;
                 let base = file.parent().filter(|dir| !dir.as_os_str().is_empty());
                 (config, review, base.unwrap_or(FilePath::new(".")).to_owned())
             }
@@ -129,25 +144,27 @@ impl Loader {
         if let Some(listen) = self.listen {
             config.listen = written::Address(listen);
         }
-        let settings = Resolver::new(&mut review, &self.environment, &mut sources, base).resolve(config);
-        let warnings = review.verdict()?;
-        Ok(Loaded { settings, warnings, sources })
+        if let Some(admin) = self.admin {
+            config.admin.listen = admin;
+        }
+        let settings = Resolver::new(&mut review, &self.environment, sources, base).resolve(config);
+        Ok((settings, review.verdict()?))
     }
 
     fn of(origin: Origin) -> Self {
-        Self { origin, listen: None, environment: Environment::of_process() }
+        Self { origin, listen: None, admin: None, environment: Environment::of_process() }
     }
 
     fn read_file(
         &self,
         file: &FilePath,
         sources: &mut Sources,
-    ) -> Result<(written::Config, Review), Problems> {
-        let (mut tree, mut review) = read_tree(file, sources).map_err(|remark| Problems(vec![remark]))?;
+    ) -> Result<(written::Config, Review), Vec<Remark>> {
+        let (mut tree, mut review) = read_tree(file, sources).map_err(|remark| vec![remark])?;
         hosts::translate(&mut tree, &mut review);
         drop_disabled(&mut tree);
         interpolate(&mut tree, &Path::default(), &self.environment, &mut review);
-        Ok((typed(tree, schema::config(), &mut review), review))
+        Ok((typed(tree, &schema(), &mut review), review))
     }
 }
 
@@ -184,7 +201,7 @@ pub(super) fn typed<T: serde::de::DeserializeOwned + Default>(
     })
 }
 
-/// A server that is switched off keeps its form, but its variables and files need not be there.
+/// Of a server that is switched off nothing counts: its variables and files need not be there.
 fn drop_disabled(tree: &mut Node) {
     let Value::Map(entries) = &mut tree.value else { return };
     for servers in entries.iter_mut().filter(|entry| entry.key == "mcpServers") {

@@ -3,11 +3,12 @@
 //! A key leaves this table in the change that builds what it promises.
 
 /// Paths (`*` stands for any name or item; a word that stands at a key is its last step) and the remedy.
-const PLANNED: [(&[&str], &str); 18] = [
+const PLANNED: [(&[&str], &str); 19] = [
     (&["include"], "write everything into one file"),
     (&["cluster"], ONE_REPLICA),
     (&["store", "redis"], ONE_REPLICA),
     (&["tenants"], "endpoints select servers and tools; auth.jwt[].tenants says for whom an issuer speaks"),
+    (&["sessions", "implicitIdle"], SESSIONS),
     (&["auth", "introspection"], "use auth.jwt or auth.apiKeys"),
     (&["endpoints", "*", "sessions", "optional"], SESSIONS),
     (&["endpoints", "*", "sessions", "off"], SESSIONS),
@@ -26,6 +27,11 @@ const PLANNED: [(&[&str], &str); 18] = [
 
 const ONE_REPLICA: &str = "a session lives on one replica; run one, with `store: memory`";
 const SESSIONS: &str = "callers need a session; leave the key out";
+
+/// The keys and what to do instead, in the order of the design.
+pub(super) fn planned() -> impl Iterator<Item = (&'static [&'static str], &'static str)> {
+    PLANNED.iter().copied()
+}
 
 /// What to do instead of the key at `path`, if it is one that is planned.
 pub(super) fn remedy(path: &[&str]) -> Option<&'static str> {

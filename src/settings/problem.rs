@@ -3,6 +3,7 @@
 use std::fmt;
 use std::path::{Path as FilePath, PathBuf};
 
+use super::sources::Sources;
 use super::tree::{Node, Path, Position};
 
 /// One thing to say about a config: a problem or a warning.
@@ -22,8 +23,13 @@ pub struct Remark {
 
 /// Everything that is wrong with a config, in the order of the file; never empty.
 #[derive(Debug, thiserror::Error)]
-#[error("{}", self.0.iter().map(ToString::to_string).collect::<Vec<_>>().join("\n"))]
-pub struct Problems(pub Vec<Remark>);
+#[error("{}", remarks.iter().map(ToString::to_string).collect::<Vec<_>>().join("\n"))]
+pub struct Problems {
+    /// One for each problem.
+    pub remarks: Vec<Remark>,
+    /// The files that were read, or should have been: a change of one of them may mend it.
+    pub sources: Sources,
+}
 
 /// Collects what there is to say about one file.
 #[derive(Debug)]
@@ -137,11 +143,11 @@ impl Review {
     }
 
     /// Ends the review: the warnings, or the problems.
-    pub(super) fn verdict(self) -> Result<Vec<Remark>, Problems> {
+    pub(super) fn verdict(self) -> Result<Vec<Remark>, Vec<Remark>> {
         let mut problems: Vec<Remark> = self.problems.into_iter().map(|(_, remark)| remark).collect();
         // A stable sort: problems of other files stay together after the key that names the file.
         problems.sort_by_key(|remark| (remark.file != self.file, remark.at));
-        if problems.is_empty() { Ok(self.warnings) } else { Err(Problems(problems)) }
+        if problems.is_empty() { Ok(self.warnings) } else { Err(problems) }
     }
 
     fn remark(&self, at: Position, path: &Path, what: String, remedy: String) -> Remark {

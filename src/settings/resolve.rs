@@ -149,6 +149,9 @@ impl<'a> Resolver<'a> {
     }
 
     fn read(&mut self, path: &Path, file: &FilePath) -> Option<Vec<u8>> {
+        if !self.review.is_sound(path) {
+            return None;
+        }
         match self.sources.read(file) {
             Ok(bytes) => Some(bytes),
             Err(error) => {

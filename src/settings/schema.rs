@@ -2,8 +2,6 @@
 
 mod markdown;
 
-use std::sync::LazyLock;
-
 use schemars::JsonSchema;
 use schemars::generate::SchemaSettings;
 use serde_json::Value as Json;
@@ -14,18 +12,12 @@ pub use markdown::markdown;
 
 /// The schema of the config file, as it is checked in and as `mcpgate schema` prints it.
 pub fn schema() -> Json {
-    config().clone()
-}
-
-pub(super) fn config() -> &'static Json {
-    static SCHEMA: LazyLock<Json> = LazyLock::new(of::<Config>);
-    &SCHEMA
+    of::<Config>()
 }
 
 /// The schema of the file of API keys.
-pub(super) fn key_file() -> &'static Json {
-    static SCHEMA: LazyLock<Json> = LazyLock::new(of::<KeyFile>);
-    &SCHEMA
+pub(super) fn key_file() -> Json {
+    of::<KeyFile>()
 }
 
 fn of<T: JsonSchema>() -> Json {

@@ -63,7 +63,7 @@ pub struct Position {
 
 /// The way from the root to a node.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
-pub struct Path(Vec<Step>);
+pub(super) struct Path(Vec<Step>);
 
 /// One step of a [`Path`].
 #[derive(Clone, Debug, PartialEq, Eq)]

@@ -21,6 +21,8 @@ mod timeouts;
 use schemars::JsonSchema;
 use serde::Deserialize;
 
+use super::hosts;
+
 pub(super) use address::{ADDRESS, LISTEN};
 pub use address::{Address, Listen};
 pub use admin::Admin;
@@ -43,7 +45,7 @@ pub use timeouts::{ServerTimeouts, Timeouts};
 /// Only `mcpServers` is needed; every other key has a default that suits one person on one machine.
 #[derive(Debug, Default, Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase", deny_unknown_fields, default)]
-#[schemars(title = "mcpgate configuration")]
+#[schemars(title = "mcpgate configuration", transform = hosts::add_beside_to_schema)]
 pub struct Config {
     /// Where callers come in: IP address and port.
     ///
@@ -64,8 +66,7 @@ pub struct Config {
     pub names: Names,
     /// Browser origins that may call, such as `https://app.example.com`; a request from another origin gets 403.
     ///
-    /// Pages on localhost are always let in while the gateway listens on loopback. Clients that are not browsers
-    /// send no origin and are not concerned.
+    /// Clients that are not browsers send no origin and are not concerned.
     pub origins: Vec<String>,
     /// How long sessions live and how many there may be.
     pub sessions: Sessions,

@@ -104,15 +104,20 @@ impl Metrics {
         metrics
     }
 
-    /// Replaces the names of servers and endpoints, after a reload. Series of names that are gone stay until the
-    /// process ends, so that a counter never falls.
+    /// Adds names of servers and endpoints, after a reload. Names that are gone stay until the process ends, so that
+    /// a counter never falls and what ends late, such as a child process, is counted where it began.
     pub fn register<'a>(
         &self,
         servers: impl IntoIterator<Item = &'a str>,
         endpoints: impl IntoIterator<Item = &'a str>,
     ) {
-        self.servers.store(Arc::new(Named::resolve(servers, &self.families)));
-        self.endpoints.store(Arc::new(Named::resolve(endpoints, &self.families)));
+        let (known_servers, known_endpoints) = (self.servers.load_full(), self.endpoints.load_full());
+        let mut names: (Vec<&str>, Vec<&str>) =
+            (servers.into_iter().collect(), endpoints.into_iter().collect());
+        names.0.extend(known_servers.names());
+        names.1.extend(known_endpoints.names());
+        self.servers.store(Arc::new(Named::resolve(names.0, &self.families)));
+        self.endpoints.store(Arc::new(Named::resolve(names.1, &self.families)));
     }
 
     /// The page for Prometheus, in its text format.

@@ -25,10 +25,12 @@ mod cookies;
 mod events;
 mod fault;
 mod handshake;
+mod matching;
 mod notify;
 mod origin;
 mod pace;
 mod peer;
+mod reply;
 mod resume;
 mod running;
 mod session;
@@ -91,8 +93,9 @@ impl HttpLink {
         listener: Arc<dyn Listener>,
     ) -> Result<Response, Failure> {
         let peer = &self.shared.peer;
+        let live = self.shared.usable()?;
         let _running = peer.running.enter(id, &listener);
-        let call = call::call(&self.shared, id, &message, &listener);
+        let call = call::call(&self.shared, live, id, &message, &listener);
         peer.closed.run_until_cancelled(call).await.unwrap_or_else(|| Err(fault::closed(&peer.server.name)))
     }
 
@@ -102,7 +105,8 @@ impl HttpLink {
     /// [`Failure`] if the server did not take it.
     pub async fn notify(&self, message: Bytes) -> Result<(), Failure> {
         let peer = &self.shared.peer;
-        let notify = notify::notify(&self.shared, &message);
+        let live = self.shared.usable()?;
+        let notify = notify::notify(&self.shared, live, &message);
         peer.closed.run_until_cancelled(notify).await.unwrap_or_else(|| Err(fault::closed(&peer.server.name)))
     }
 

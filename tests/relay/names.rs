@@ -222,8 +222,11 @@ async fn a_hidden_tool_answers_like_an_unknown_one() {
             if expected.contains(&name.as_str()) {
                 continue;
             }
-            let hidden = call(&client, 1, &name, json!({})).await;
-            let unknown = call(&client, 1, "no_such_tool", json!({})).await;
+            let mut hidden = call(&client, 1, &name, json!({})).await;
+            let mut unknown = call(&client, 1, "no_such_tool", json!({})).await;
+            for answer in [&mut hidden, &mut unknown] {
+                answer["error"]["data"]["mcpgate"]["requestId"].take();
+            }
             assert_eq!(hidden["error"]["code"], -32602, "{path} {name}");
             assert_eq!(hidden.to_string().replace(&name, "no_such_tool"), unknown.to_string());
         }

@@ -1,6 +1,11 @@
 //! The config file from outside: what is accepted, what it means, and what is said about mistakes.
 
+#![expect(clippy::unwrap_used, clippy::panic, clippy::indexing_slicing, reason = "a test may fail this way")]
+
+mod command_line;
+mod files;
 mod mistakes;
 mod secrets;
 mod support;
 mod understood;
+mod watched;

@@ -137,6 +137,11 @@ fn each_mistake_about_a_server_is_said_where_it_stands() {
             "isolation.shared.size",
             "a number from 1 to 1024",
         ),
+        (
+            "{ command: a, isolation: { shared: { size: 3 } }, pool: { max: 2 } }",
+            "isolation",
+            "is more than pool.max",
+        ),
         ("{ command: a, isolation: { pooled: {} } }", "isolation.pooled", "unknown key"),
         ("{ command: a, pool: { warm: 1 } }", "pool.warm", "is not available in this version"),
         ("{ command: a, protocol: auto }", "protocol", "is not available in this version"),
@@ -233,4 +238,35 @@ fn a_way_in_that_is_wrong_does_not_also_count_as_missing() {
     )
     .problems();
     assert!(!problems.join("\n").contains("anybody could call"), "{problems:#?}");
+}
+
+/// case-I11: what operators see is never served where callers come in.
+#[test]
+fn the_two_listeners_cannot_share_a_port() {
+    for (listen, admin) in [
+        ("127.0.0.1:8080", "127.0.0.1:8080"),
+        ("127.0.0.1:8080", "0.0.0.0:8080"),
+        ("0.0.0.0:8080", "127.0.0.1:8080"),
+        ("[::]:8080", "10.0.0.1:8080"),
+    ] {
+        let problems = Config::of(&format!(
+            "listen: \"{listen}\"\nadmin: {{ listen: {admin} }}\nauth: {{ anonymous: acceptedFromAnywhere }}\n\
+             mcpServers: {{ a: {{ command: a }} }}"
+        ))
+        .problems();
+        assert!(
+            problems.len() == 1 && problems[0].contains("is where callers come in"),
+            "{listen} {problems:#?}"
+        );
+    }
+    Config::of("listen: 127.0.0.1:0\nadmin: { listen: 127.0.0.1:0 }\nmcpServers: { a: { command: a } }")
+        .loaded();
+}
+
+#[test]
+fn a_config_that_is_wrong_says_which_files_may_mend_it() {
+    let config = Config::of("mcpServers: { a: { command: a, env: { K: { file: not-yet } } } }");
+    let problems = config.load().map(|_| ()).unwrap_err();
+    let files: Vec<_> = problems.sources.files().collect();
+    assert_eq!(files, [config.file(), config.dir().join("not-yet")]);
 }

@@ -51,7 +51,7 @@ impl Config {
     #[track_caller]
     pub(crate) fn problems(&self) -> Vec<String> {
         let problems = self.load().map(|loaded| format!("{:?}", loaded.settings)).expect_err("a problem");
-        problems.0.iter().map(|remark| self.shown(remark)).collect()
+        problems.remarks.iter().map(|remark| self.shown(remark)).collect()
     }
 
     /// The warnings of a config that is right.

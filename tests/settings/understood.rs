@@ -143,6 +143,19 @@ fn keys_of_other_hosts_are_honoured_or_warned_about() {
 }
 
 #[test]
+fn what_hosts_write_beside_the_servers_does_no_harm() {
+    let config = Config::of(
+        r#"{"$schema": "x", "globalShortcut": "", "inputs": [{"id": "k"}], "mcpServers": {"a": {"command": "a"}}}"#,
+    );
+    let warnings = config.warnings();
+    assert_eq!(warnings.len(), 2, "{warnings:#?}");
+    assert!(
+        warnings[0].starts_with("mcpgate.yaml:1:18: globalShortcut: is written by MCP hosts"),
+        "{warnings:#?}"
+    );
+}
+
+#[test]
 fn the_word_mcpgate_is_the_running_program() {
     let settings =
         Config::of("mcpServers: { demo: { command: mcpgate, args: [demo-server] } }").loaded().settings;

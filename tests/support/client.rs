@@ -2,6 +2,7 @@
 //!
 //! One connection per request: a request that must wait never holds up another one.
 #![allow(dead_code, reason = "each test area uses a part of it")]
+#![allow(clippy::needless_pass_by_value, reason = "a message is written where it is sent")]
 
 use std::net::SocketAddr;
 use std::time::Duration;

@@ -10,7 +10,7 @@ use std::net::SocketAddr;
 use std::sync::Arc;
 use std::time::Duration;
 
-use mcpgate::gateway::{Gateway, Watch};
+use mcpgate::gateway::{Gateway, Listeners, Stop, Watch};
 use mcpgate::settings::servers::{
     HttpSettings, Isolation, StdioSettings, TimeoutSettings, TransportSettings,
 };
@@ -42,12 +42,14 @@ pub(crate) struct TestGateway {
 /// What a test may look at from inside.
 pub(crate) struct Running {
     pub(crate) metrics: Arc<mcpgate::telemetry::Metrics>,
+    relay: Arc<mcpgate::relay::Relay>,
 }
 
 // === impl TestGateway ===
 
 impl TestGateway {
     /// A gateway with limits that suit tests.
+    #[expect(clippy::new_ret_no_self, reason = "a new gateway begins as its setup")]
     pub(crate) fn new() -> Setup {
         let mut settings = Settings::default();
         settings.shutdown.delay = Duration::ZERO;
@@ -73,9 +75,49 @@ impl TestGateway {
         line.and_then(|l| l.rsplit(' ').next()?.parse().ok()).unwrap_or_default()
     }
 
+    /// Gives it other settings, as a changed config file does.
+    pub(crate) async fn reload(&self, setup: Setup) {
+        self.gateway.relay.reload(&setup.settings).await;
+    }
+
     /// Tells it to stop, as SIGTERM does.
     pub(crate) fn stop(&self) {
         self.stop.cancel();
+    }
+
+    /// Tells it to stop and waits until it takes no new sessions any more.
+    pub(crate) async fn begin_to_stop(&self) {
+        self.stop();
+        self.until("mcpgate_draining", |draining| draining == 1.0).await;
+    }
+
+    /// Waits until one sample of `/metrics` is as wanted.
+    pub(crate) async fn until(&self, series: &str, wanted: impl Fn(f64) -> bool) {
+        let wait = async {
+            while !wanted(self.sample(series)) {
+                tokio::time::sleep(Duration::from_millis(5)).await;
+            }
+        };
+        let waited = tokio::time::timeout(crate::client::SOON, wait).await;
+        waited.unwrap_or_else(|_| panic!("{series} stays {}", self.sample(series)));
+    }
+
+    /// Waits until so many sessions live, over all revisions.
+    pub(crate) async fn until_sessions(&self, count: f64) {
+        let wait = async {
+            while self.sessions() != count {
+                tokio::time::sleep(Duration::from_millis(5)).await;
+            }
+        };
+        let waited = tokio::time::timeout(crate::client::SOON, wait).await;
+        waited.unwrap_or_else(|_| panic!("{} sessions live, not {count}", self.sessions()));
+    }
+
+    /// How many sessions live, over all revisions.
+    pub(crate) fn sessions(&self) -> f64 {
+        let text = self.metrics();
+        let lines = text.lines().filter(|l| l.starts_with("mcpgate_sessions_active{"));
+        lines.filter_map(|l| l.rsplit(' ').next()?.parse::<f64>().ok()).sum()
     }
 
     /// Stops it and waits until it has.
@@ -145,12 +187,19 @@ impl Setup {
         let listener = TcpListener::bind("127.0.0.1:0").await.expect("a port");
         let address = listener.local_addr().expect("an address");
         let gateway = Gateway::build(self.settings, address, Watch::Nobody).expect("a gateway");
-        let metrics = gateway.metrics();
+        let (metrics, relay) = (gateway.metrics(), gateway.relay());
+        let listeners = Listeners { callers: listener, admin: None };
         let stop = CancellationToken::new();
         let until = stop.clone();
-        let served = TaskTracker::new()
-            .spawn(async move { gateway.serve(listener, async move { until.cancelled().await }).await });
+        let served = TaskTracker::new().spawn(async move {
+            gateway
+                .serve(listeners, async move {
+                    until.cancelled().await;
+                    Stop::Announced
+                })
+                .await;
+        });
         let end = stop.clone().drop_guard();
-        TestGateway { address, gateway: Running { metrics }, stop, _end: end, served }
+        TestGateway { address, gateway: Running { metrics, relay }, stop, _end: end, served }
     }
 }

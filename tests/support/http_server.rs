@@ -14,6 +14,12 @@
 //! Sessions are kept strictly unless [`HttpServer::sessionless`] is asked for: 400 without an id, 404 with one that is
 //! not known; [`HttpServer::forget_sessions`] makes all of them unknown.
 #![allow(dead_code, unused_imports, reason = "each test area uses a part of it")]
+#![allow(
+    clippy::unwrap_used,
+    clippy::panic,
+    clippy::indexing_slicing,
+    reason = "a test may fail where it stands"
+)]
 
 #[path = "http_server/answer.rs"]
 mod answer;
@@ -173,22 +179,28 @@ impl HttpServer {
 }
 
 async fn accept(listener: TcpListener, state: Arc<State>) {
-    loop {
+    for connection in 0.. {
         let Ok((socket, _)) = listener.accept().await else { continue };
         let (io, wire) = wire::wrap(socket);
         let (served, end) = (Arc::clone(&state), state.end.clone());
         state.tasks.spawn(end.run_until_cancelled_owned(async move {
-            let service = service_fn(move |request| serve(Arc::clone(&served), Arc::clone(&wire), request));
+            let service =
+                service_fn(move |request| serve(Arc::clone(&served), Arc::clone(&wire), connection, request));
             let _ =
                 hyper::server::conn::http1::Builder::new().serve_connection(TokioIo::new(io), service).await;
         }));
     }
 }
 
-async fn serve(state: Arc<State>, wire: Arc<Wire>, request: Request<Incoming>) -> io::Result<Response<Body>> {
+async fn serve(
+    state: Arc<State>,
+    wire: Arc<Wire>,
+    connection: usize,
+    request: Request<Incoming>,
+) -> io::Result<Response<Body>> {
     let (head, body) = request.into_parts();
     let body = body.collect().await.map_err(io::Error::other)?.to_bytes();
-    let mut seen = Seen::new(head, body);
+    let mut seen = Seen::new(head, body, connection);
     seen.number = state.log.add(&seen);
     let answer = state.answer(&seen);
     respond(answer, seen, state, wire).await

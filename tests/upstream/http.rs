@@ -2,7 +2,7 @@
 
 use http::Method;
 use mcpgate::protocol::revision::Revision;
-use mcpgate::upstream::Farewell;
+use mcpgate::upstream::{Delivery, Farewell};
 
 use crate::http_server::{Answer, Gate, HttpServer, Step, hold, hold_until, http, message, raw, result, rpc};
 use crate::http_support::{Ear, Heard, Plan, Rig, request, soon};
@@ -333,9 +333,11 @@ async fn ends_running_calls_when_it_is_closed() {
     server.await_request(rpc("stream")).await;
     rig.link.close(Farewell::End).await;
     for call in calls {
-        assert_eq!(call.answer().await.unwrap_err().reason, "link_closed");
+        let failure = call.answer().await.unwrap_err();
+        assert_eq!((failure.reason, failure.delivery), ("link_closed", Delivery::Unknown));
     }
-    assert_eq!(rig.call("tools/list").await.unwrap_err().reason, "link_closed");
+    let failure = rig.call("tools/list").await.unwrap_err();
+    assert_eq!((failure.reason, failure.delivery), ("link_closed", Delivery::NotDelivered));
     assert_eq!(server.sessions(), [""; 0]);
 }
 

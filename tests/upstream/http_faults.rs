@@ -292,13 +292,20 @@ async fn says_why_a_session_could_not_be_begun() {
         (Answer::status(405), Layer::Transport, "http_status"),
         (Answer::status(401), Layer::Transport, "upstream_unauthorized"),
         (Answer::body("text/html", "<html>"), Layer::Transport, "bad_answer"),
-        (Answer::reset(), Layer::Transport, "outcome_unknown"),
+        (Answer::reset(), Layer::Handshake, "connection_broken"),
     ] {
         let server = HttpServer::sessionless().await;
         server.on(rpc("initialize"), answer);
         let failure = Plan::new(server.url()).open().await.err().unwrap();
         assert_eq!((failure.layer, failure.reason), (layer, reason), "{failure}");
+        assert_eq!(failure.delivery, Delivery::NotDelivered, "no call was in it: {failure}");
     }
+    let server = HttpServer::start().await;
+    let mut tls = server.url();
+    tls.set_scheme("https").unwrap();
+    let failure = Plan::new(tls).open().await.err().unwrap();
+    assert_eq!((failure.layer, failure.reason), (Layer::Transport, "unreachable"));
+    assert!(failure.message.contains("TLS"), "{failure}");
     let failure = Plan::new("http://127.0.0.1:1/mcp".parse().unwrap()).open().await.err().unwrap();
     assert_eq!((failure.layer, failure.reason), (Layer::Transport, "unreachable"));
     let failure =

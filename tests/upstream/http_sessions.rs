@@ -113,7 +113,8 @@ async fn is_down_when_no_new_session_can_be_begun() {
     assert_eq!(rig.call("tools/call").await.unwrap_err().reason, "http_status");
     assert!(rig.link.is_down());
     let asked = server.requests().len();
-    assert_eq!(rig.call("tools/call").await.unwrap_err().reason, "http_status");
+    let failure = rig.call("tools/call").await.unwrap_err();
+    assert_eq!((failure.reason, failure.delivery), ("http_status", Delivery::NotDelivered));
     assert_eq!(server.requests().len(), asked);
     assert_eq!(renewals(&rig), 0);
 }

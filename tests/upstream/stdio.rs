@@ -2,6 +2,7 @@
 
 mod child;
 mod close;
+mod demo;
 mod exit;
 mod guard;
 mod noise;

@@ -1,3 +1,5 @@
+//! The codec against the reference parser, at every split.
+
 use bytes::Bytes;
 use proptest::prelude::*;
 use sse_stream::SseStream;

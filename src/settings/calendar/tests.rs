@@ -1,3 +1,5 @@
+//! Dates as people write them.
+
 use super::*;
 
 fn seconds(text: &str) -> Option<u64> {

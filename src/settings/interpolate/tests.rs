@@ -1,3 +1,5 @@
+//! Variables in strings: replaced, escaped, missing.
+
 use super::*;
 
 fn expanded(text: &str) -> Result<String, String> {

@@ -15,6 +15,9 @@ use crate::settings::{calendar, schema};
 
 impl Resolver<'_> {
     pub(super) fn api_keys(&mut self, path: &Path, file: &str) -> Vec<ApiKey> {
+        if !self.review.is_sound(path) {
+            return Vec::new();
+        }
         let file = self.path(file);
         let (mut tree, mut review) = match read_tree(&file, self.sources) {
             Ok(read) => read,
@@ -24,7 +27,7 @@ impl Resolver<'_> {
             }
         };
         interpolate(&mut tree, &Path::default(), self.environment, &mut review);
-        let written: KeyFile = typed(tree, schema::key_file(), &mut review);
+        let written: KeyFile = typed(tree, &schema::key_file(), &mut review);
         let keys = keys(written, &mut review);
         if keys.is_empty() {
             let remedy = "make one with `mcpgate hash-key --generate`";
@@ -35,7 +38,7 @@ impl Resolver<'_> {
             );
         }
         if let Err(problems) = review.verdict() {
-            self.review.foreign(path, problems.0);
+            self.review.foreign(path, problems);
         }
         keys
     }

@@ -70,7 +70,6 @@ fn clocks(settings: &Settings, timeouts: &Timeouts, review: &mut Review) {
     for (path, span) in [
         (["sessions", "idle"], sessions.idle),
         (["sessions", "maxAge"], sessions.max_age),
-        (["sessions", "implicitIdle"], sessions.implicit_idle),
         (["streams", "keepAlive"], streams.keep_alive),
         (["streams", "retention"], streams.retention),
         (["timeouts", "start"], timeouts.start.0),
@@ -137,7 +136,7 @@ fn sizes(settings: &Settings, review: &mut Review) {
     );
 }
 
-fn not_over<T: PartialOrd>(review: &mut Review, small: ([&str; 2], T), large: ([&str; 2], T)) {
+fn not_over<T: PartialOrd + Copy>(review: &mut Review, small: ([&str; 2], T), large: ([&str; 2], T)) {
     if small.1 > large.1 && review.is_sound(&Path::of(large.0)) {
         let other = large.0.join(".");
         review.problem(

@@ -104,6 +104,12 @@ impl Resolver<'_> {
                         "write env, or a url instead of the command",
                     );
                 }
+                if let written::Isolation::Shared(shared) = server.isolation
+                    && u32::from(shared.size) > server.pool.max
+                {
+                    let what = "is more than pool.max allows";
+                    self.review.problem(&path.key("isolation"), what, "lower its size, or raise pool.max");
+                }
                 let command = self.command(path, &command)?;
                 Some(TransportSettings::Stdio(StdioSettings {
                     command,
@@ -161,7 +167,7 @@ impl Resolver<'_> {
                 );
             }
             Kind::Unknown => {
-                self.review.problem(&place, "is no known transport", "write stdio or http, or leave it out")
+                self.review.problem(&place, "is no known transport", "write stdio or http, or leave it out");
             }
             Kind::Stdio if server.command.is_none() && server.url.is_some() => {
                 self.review.problem(

@@ -1,3 +1,5 @@
+//! YAML and JSON as a tree with positions.
+
 use super::*;
 
 fn text_at<'a>(node: &'a Node, keys: &[&str]) -> Option<&'a str> {
@@ -79,4 +81,13 @@ fn a_syntax_error_says_where_and_shows_nothing_else() {
 fn a_path_reads_like_the_file() {
     let path = Path::of(["auth", "jwt"]).index(0).key("x y");
     assert_eq!(path.to_string(), "auth.jwt[0].\"x y\"");
+}
+
+proptest::proptest! {
+    #[test]
+    fn no_text_makes_reading_panic(source in "([a-z]{1,3}: ?|[\\[\\]{},&*!|>\"'#\n\t -]|\\$\\{|é|[0-9.]{1,3}){0,40}") {
+        if let Ok(tree) = parse(&source) {
+            let _ = tree.read::<crate::settings::written::Config>();
+        }
+    }
 }

@@ -1,3 +1,5 @@
+//! Durations and sizes as people write them.
+
 use super::*;
 
 #[test]

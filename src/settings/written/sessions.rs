@@ -14,8 +14,6 @@ pub struct Sessions {
     pub idle: Span,
     /// A session ends after this in any case.
     pub max_age: Span,
-    /// The same as `idle` for a session whose caller was given no id.
-    pub implicit_idle: Span,
     /// How many may live in this process; at the cap `initialize` gets 503 with `Retry-After`.
     #[schemars(range(min = 1))]
     pub max: u32,
@@ -28,12 +26,10 @@ pub struct Sessions {
 
 impl Default for Sessions {
     fn default() -> Self {
-        let SessionSettings { idle, max_age, implicit_idle, max, max_per_principal } =
-            SessionSettings::default();
+        let SessionSettings { idle, max_age, max, max_per_principal } = SessionSettings::default();
         Self {
             idle: Span(idle),
             max_age: Span(max_age),
-            implicit_idle: Span(implicit_idle),
             max: super::limits::count(max),
             max_per_principal: super::limits::count(max_per_principal),
         }
@@ -45,7 +41,6 @@ impl From<Sessions> for SessionSettings {
         Self {
             idle: written.idle.0,
             max_age: written.max_age.0,
-            implicit_idle: written.implicit_idle.0,
             max: written.max as usize,
             max_per_principal: written.max_per_principal as usize,
         }

@@ -9,7 +9,7 @@ use hyper::body::Incoming;
 
 use super::body::{self, Form, Unread};
 use super::peer::Peer;
-use super::session::{Session, Tracking};
+use super::session::{Live, Session, Tracking};
 use super::shared::Shared;
 use super::{fault, resume};
 use crate::protocol::envelope::{Malformed, Response};
@@ -31,11 +31,11 @@ pub(super) enum Attempt {
 /// Sends a request, over a new session if the server forgot the one we had.
 pub(super) async fn call(
     shared: &Arc<Shared>,
+    live: Arc<Live>,
     id: UpstreamId,
     message: &Bytes,
     listener: &Arc<dyn Listener>,
 ) -> Result<Response, Failure> {
-    let live = shared.usable()?;
     match attempt(&shared.peer, &live.session, id, message, listener).await? {
         Attempt::Answered(response) => return Ok(response),
         Attempt::SessionLost => {}

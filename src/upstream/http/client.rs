@@ -17,6 +17,11 @@ use super::Pace;
 /// How long one address may take to accept a connection.
 const CONNECT: Duration = Duration::from_secs(10);
 
+/// After this long without a byte a peer is asked whether it is still there, and given up after `PROBES` of these
+/// questions; a stream may be silent for ever, but not its host.
+const PROBE: Duration = Duration::from_secs(30);
+const PROBES: u32 = 4;
+
 /// How long an idle connection is kept. The HTTP servers under most MCP servers close theirs after 5 s without
 /// a word; a request that meets such a close on its way has an unknown outcome, so ours go first.
 const IDLE: Duration = Duration::from_secs(4);
@@ -39,6 +44,9 @@ impl HttpClient {
         tcp.enforce_http(false);
         tcp.set_nodelay(true);
         tcp.set_connect_timeout(Some(CONNECT));
+        tcp.set_keepalive(Some(PROBE));
+        tcp.set_keepalive_interval(Some(PROBE));
+        tcp.set_keepalive_retries(Some(PROBES));
         let connector = HttpsConnectorBuilder::new()
             .with_tls_config(tls())
             .https_or_http()

@@ -9,6 +9,9 @@ use hyper_util::client::legacy;
 use crate::protocol::error::Layer;
 use crate::upstream::{Delivery, Failure};
 
+/// The reason of a request that broke on its way.
+pub(super) const OUTCOME_UNKNOWN: &str = "outcome_unknown";
+
 fn failure(server: &str, layer: Layer, reason: &'static str, delivery: Delivery, message: String) -> Failure {
     Failure { server: server.to_owned(), layer, reason, message, delivery }
 }
@@ -42,7 +45,7 @@ pub(super) fn broken(server: &str) -> Failure {
         "The connection to server `{server}` ended before its answer: the request may have run. \
          Look whether it did before trying again."
     );
-    failure(server, Layer::Transport, "outcome_unknown", Delivery::Unknown, message)
+    failure(server, Layer::Transport, OUTCOME_UNKNOWN, Delivery::Unknown, message)
 }
 
 /// The answer is not what the protocol allows; `what` completes "answered with".
@@ -95,10 +98,23 @@ pub(super) fn session_lost(server: &str) -> Failure {
     failure(server, Layer::Transport, "session_lost", Delivery::NotDelivered, message)
 }
 
-/// The link was closed while the request ran, or before.
+/// The link was closed while the request ran.
 pub(super) fn closed(server: &str) -> Failure {
-    let message = format!("The link to server `{server}` was closed before its answer.");
+    let message =
+        format!("The link to server `{server}` was closed before its answer: the request may have run.");
     failure(server, Layer::Transport, "link_closed", Delivery::Unknown, message)
+}
+
+/// The link was closed before the request.
+pub(super) fn already_closed(server: &str) -> Failure {
+    let message = format!("The link to server `{server}` is closed.");
+    failure(server, Layer::Transport, "link_closed", Delivery::NotDelivered, message)
+}
+
+/// A notification was sent, and the server does not say that it took it.
+pub(super) fn not_taken(server: &str) -> Failure {
+    let message = format!("Server `{server}` did not take a notification in time.");
+    failure(server, Layer::Transport, "notification_timeout", Delivery::Unknown, message)
 }
 
 /// `initialize` took too long.

@@ -13,7 +13,7 @@ use crate::protocol::envelope::Response;
 use crate::protocol::header::SESSION_ID;
 use crate::protocol::object::{self, Object};
 use crate::protocol::revision::Revision;
-use crate::upstream::{Failure, Hello, Introduction};
+use crate::upstream::{Delivery, Failure, Hello, Introduction};
 
 /// The longest part of a server's own words that a failure repeats, characters.
 const QUOTE: usize = 200;
@@ -22,11 +22,18 @@ const QUOTE: usize = 200;
 pub(super) async fn open(peer: &Arc<Peer>, hello: &Hello) -> Result<Live, Failure> {
     let mut begun = None;
     let shaken = tokio::time::timeout(peer.server.timeouts.start, shake(peer, hello, &mut begun)).await;
-    let failure = match shaken {
+    let mut failure = match shaken {
         Ok(Ok(live)) => return Ok(live),
+        Ok(Err(failure)) if failure.reason == fault::OUTCOME_UNKNOWN => fault::handshake(
+            &peer.server.name,
+            "connection_broken",
+            "the connection ended before it was done",
+        ),
         Ok(Err(failure)) => failure,
         Err(_) => fault::slow_start(&peer.server.name),
     };
+    // No request of a caller was in this.
+    failure.delivery = Delivery::NotDelivered;
     if let Some(session) = begun {
         // The server has a session that nobody will use.
         let peer = Arc::clone(peer);

@@ -10,29 +10,22 @@ use tokio::sync::Semaphore;
 use tokio_util::sync::CancellationToken;
 use tokio_util::task::TaskTracker;
 
-use super::body;
+use super::matching::{answers, progress_of, respelled};
 use super::origin::Origin;
-use super::pace::{Backoff, Pace};
+use super::pace::Pace;
 use super::running::Running;
 use super::session::{Session, Tracking};
-use super::{HttpClient, fault};
+use super::{HttpClient, body, fault, reply};
 use crate::protocol::envelope::{self, Malformed, Message, Notification, Request, Response};
 use crate::protocol::method::Method as RpcMethod;
-use crate::protocol::object::Object;
 use crate::protocol::sse::ByteLimit;
 use crate::settings::ServerSettings;
 use crate::settings::servers::TransportSettings;
 use crate::telemetry::Metrics;
-use crate::upstream::{Delivery, Failure, Listener, Reply, UpstreamId};
+use crate::upstream::{Failure, Listener, Reply, UpstreamId};
 
-/// How many answers to the server's questions may be on their way at once; more are dropped, and logged.
-const REPLIES: usize = 64;
-/// How long the server may take to accept one.
-const REPLY_TIME: Duration = Duration::from_secs(30);
-/// How often one that could not be delivered is tried.
-const REPLY_TRIES: usize = 3;
 /// How long the server may take to end a session.
-const FAREWELL: Duration = Duration::from_secs(2);
+pub(super) const FAREWELL: Duration = Duration::from_secs(2);
 /// The most messages in one array (T19).
 const BATCH: usize = 1000;
 
@@ -48,7 +41,8 @@ pub(super) struct Peer {
     /// Cancelled when the link is closed.
     pub(super) closed: CancellationToken,
     ids: AtomicU64,
-    replies: Arc<Semaphore>,
+    /// One for each answer that is on its way.
+    pub(super) replies: Arc<Semaphore>,
 }
 
 // === impl Peer ===
@@ -74,7 +68,7 @@ impl Peer {
             pace: client.pace,
             closed: CancellationToken::new(),
             ids: AtomicU64::new((u64::from(epoch) << 32) + 1),
-            replies: Arc::new(Semaphore::new(REPLIES)),
+            replies: Arc::new(Semaphore::new(reply::AT_ONCE)),
             server,
         })
     }
@@ -150,58 +144,6 @@ impl Peer {
         listener.request(request, reply);
     }
 
-    /// Sends an answer to the server in the background.
-    fn reply(self: &Arc<Self>, session: &Arc<Session>, message: Bytes) {
-        let Ok(permit) = Arc::clone(&self.replies).try_acquire_owned() else {
-            tracing::warn!(
-                server = self.server.name,
-                "too many answers to a server wait for it: one was dropped"
-            );
-            return;
-        };
-        let (peer, session) = (Arc::clone(self), Arc::clone(session));
-        self.tasks.spawn(async move {
-            let _permit = permit;
-            let over = session.over.clone();
-            over.run_until_cancelled(peer.deliver(&session, message)).await;
-        });
-    }
-
-    /// Waits, within bounds, until all answers that are on their way to the server have arrived.
-    pub(super) async fn replies_sent(&self) {
-        let all = u32::try_from(REPLIES).unwrap_or(u32::MAX);
-        let _ = tokio::time::timeout(FAREWELL, self.replies.acquire_many(all)).await;
-    }
-
-    async fn deliver(&self, session: &Session, message: Bytes) {
-        let server = self.server.name.as_str();
-        let mut backoff = Backoff::new(self.pace);
-        for last in (0..REPLY_TRIES).rev() {
-            let sent = self.origin.send(Method::POST, &session.post, message.clone());
-            match tokio::time::timeout(REPLY_TIME, sent).await {
-                Ok(Ok(response)) if response.status().is_success() => {
-                    return body::discard(response.into_body(), &self.tasks);
-                }
-                Ok(Ok(response)) => {
-                    let status = response.status().as_u16();
-                    return tracing::warn!(server, status, "a server refused the answer to its question");
-                }
-                Ok(Err(failure)) if last > 0 && failure.delivery == Delivery::NotDelivered => {
-                    tokio::time::sleep(backoff.wait()).await;
-                }
-                Ok(Err(failure)) => {
-                    return tracing::warn!(server, %failure, "the answer to a server's question was lost");
-                }
-                Err(_) => {
-                    return tracing::warn!(
-                        server,
-                        "a server did not take the answer to its question in time"
-                    );
-                }
-            }
-        }
-    }
-
     /// Tells the server that a session is over.
     pub(super) async fn end(&self, session: &Session) {
         if session.tracking() == Tracking::None {
@@ -224,35 +166,4 @@ impl Peer {
             Err(_) => tracing::warn!(server, "a server did not end its session in time"),
         }
     }
-}
-
-/// Whether a response is to the request `id`. An error without an id, on a stream that belongs to one request, is
-/// about that.
-fn answers(response: &Response, id: UpstreamId) -> bool {
-    is_id(response.id(), id) || (response.id() == "null" && response.error().is_some())
-}
-
-/// Whether a server that cannot count straight may have meant `id` (case-H03).
-fn is_id(raw: &str, id: UpstreamId) -> bool {
-    let number = raw.trim_matches('"');
-    #[expect(clippy::cast_precision_loss, reason = "ids are below 2^53, or the spelling must be exact")]
-    let meant = id.0 as f64;
-    number.parse() == Ok(id.0) || (id.0 < 1 << 53 && number.parse() == Ok(meant))
-}
-
-/// The response to `id`, if the text is one but for an id like `1.0` that is no legal one.
-fn respelled(text: &Bytes, id: UpstreamId) -> Option<Response> {
-    let whole = std::str::from_utf8(text).ok()?;
-    let raw = Object::parse(whole).ok()?.get("id").filter(|raw| is_id(raw, id))?;
-    let place = envelope::Span::of(raw, text);
-    let mended = [text.get(..place.start)?, id.to_string().as_bytes(), text.get(place.end..)?].concat();
-    match Message::parse(mended.into()).ok()? {
-        Message::Response(response) => Some(response),
-        Message::Request(_) | Message::Notification(_) => None,
-    }
-}
-
-fn progress_of(notification: &Notification) -> Option<UpstreamId> {
-    let params = Object::parse(notification.params()?).ok()?;
-    params.get("progressToken")?.trim_matches('"').parse().ok().map(UpstreamId)
 }

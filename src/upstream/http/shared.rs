@@ -45,6 +45,9 @@ impl Shared {
 
     /// The session, if it can be used.
     pub(super) fn usable(&self) -> Result<Arc<Live>, Failure> {
+        if self.peer.closed.is_cancelled() {
+            return Err(fault::already_closed(&self.peer.server.name));
+        }
         match self.failed.get() {
             Some(failure) => Err(failure.clone()),
             None => Ok(self.live()),

@@ -14,3 +14,15 @@ pub fn seal_process() -> io::Result<()> {
     rustix::process::set_dumpable_behavior(rustix::process::DumpableBehavior::NotDumpable)?;
     Ok(())
 }
+
+#[cfg(all(test, target_os = "linux"))]
+mod tests {
+    use rustix::process::{DumpableBehavior, dumpable_behavior};
+
+    /// case-C11: what the gateway knows is not read by a child that runs as the same user.
+    #[test]
+    fn a_sealed_process_is_not_dumpable() {
+        super::seal_process().expect("the kernel agrees");
+        assert!(matches!(dumpable_behavior(), Ok(DumpableBehavior::NotDumpable)));
+    }
+}

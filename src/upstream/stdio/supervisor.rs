@@ -85,14 +85,14 @@ impl Supervisor {
         self.drop_stdin();
         self.wire.metrics.child_exited(self.wire.server(), exit_reason(cause, status));
         tracing::info!(server = self.wire.server(), status = described(status), "the process ended");
+        self.leave.finish();
         if !self.process.group_gone().await {
-            tracing::warn!(
+            tracing::debug!(
                 server = self.wire.server(),
-                "a killed process of the server's group is still there"
+                "a killed process of the server's group is not reaped"
             );
         }
         self.guard.remove(self.process.group());
-        self.leave.finish();
     }
 
     async fn first_event(&mut self) -> Event {

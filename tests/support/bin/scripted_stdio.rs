@@ -1,8 +1,8 @@
 //! A stdio server that misbehaves on request.
 //!
 //! Options say how it starts and ends (`options`), the name of a tool says what a call does (`tools`). Every call
-//! is answered by a thread of its own. Two more modes serve the tests of the guard: `guard` is the guard process,
-//! and `gateway ARGS...` opens a link to this program with those arguments and waits to be killed.
+//! is answered by a thread of its own. There are three more modes: `guard` is the guard process, `gateway ARGS...`
+//! opens a link to this program with those arguments and waits to be killed, and `demo` is the demo server.
 
 #![expect(
     clippy::disallowed_methods,
@@ -50,12 +50,15 @@ struct Server {
 fn main() -> ExitCode {
     let mut args = std::env::args().skip(1);
     match args.next().as_deref() {
-        Some("guard") => {
-            mcpgate::upstream::stdio::guard::run().map_or(ExitCode::FAILURE, |()| ExitCode::SUCCESS)
-        }
+        Some("guard") => code(mcpgate::upstream::stdio::guard::run()),
+        Some("demo") => code(mcpgate::cli::demo::run()),
         Some("gateway") => gateway::run(args.collect()),
         _ => serve(Options::parse()),
     }
+}
+
+fn code(ended: io::Result<()>) -> ExitCode {
+    ended.map_or(ExitCode::FAILURE, |()| ExitCode::SUCCESS)
 }
 
 fn serve(options: Options) -> ExitCode {

@@ -28,6 +28,8 @@ pub(crate) struct Seen {
     pub(crate) hung_up: bool,
     /// When it came.
     pub(crate) at: Instant,
+    /// Which connection it came on, counted from 0.
+    pub(crate) connection: usize,
     /// Its place in the order of requests.
     pub(super) number: usize,
 }
@@ -52,7 +54,7 @@ pub(super) struct Log {
 // === impl Seen ===
 
 impl Seen {
-    pub(super) fn new(head: Parts, body: Bytes) -> Self {
+    pub(super) fn new(head: Parts, body: Bytes, connection: usize) -> Self {
         let json: Value = serde_json::from_slice(&body).unwrap_or_default();
         Self {
             method: head.method,
@@ -63,6 +65,7 @@ impl Seen {
             body,
             hung_up: false,
             at: Instant::now(),
+            connection,
             number: 0,
         }
     }

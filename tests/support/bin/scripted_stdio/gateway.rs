@@ -9,7 +9,7 @@ use mcpgate::protocol::revision::Revision;
 use mcpgate::settings::ServerSettings;
 use mcpgate::settings::servers::{Isolation, StdioSettings, TimeoutSettings, TransportSettings};
 use mcpgate::telemetry::Metrics;
-use mcpgate::upstream::stdio::{Guard, StdioLink};
+use mcpgate::upstream::stdio::{Guard, StdioLink, seal_process};
 use mcpgate::upstream::{Hello, Listener, Reply};
 use tokio_util::task::TaskTracker;
 
@@ -22,6 +22,7 @@ impl Listener for Deaf {
 
 /// Opens a link to this program with `args`, prints the answer of its tool `spawn`, and stays.
 pub(crate) fn run(args: Vec<String>) -> ExitCode {
+    seal_process().expect("the kernel agrees");
     let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build().expect("a runtime");
     runtime.block_on(async {
         let tasks = TaskTracker::new();

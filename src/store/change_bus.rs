@@ -1,0 +1,33 @@
+//! The change bus: what one replica tells all others, this one included.
+//!
+//! Hints, not facts: messages may be lost, and whoever listens also looks for itself from time to time. The catalog
+//! will hear of changed lists here, sessions of their end by another replica's hand, auth of revocations.
+
+use tokio::sync::broadcast;
+
+use super::{SessionKey, Stored};
+
+/// One thing that changed somewhere.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Changed {
+    /// A server's lists.
+    Catalog {
+        /// The server's name.
+        server: Box<str>,
+    },
+    /// A session ended.
+    SessionEnded(SessionKey),
+    /// A principal's credentials count no more.
+    Revoked {
+        /// Digest of the principal, as sessions are bound to it.
+        principal: [u8; 32],
+    },
+}
+
+/// Carries changes between replicas.
+pub trait ChangeBus: Send + Sync {
+    /// Tells everyone who listens.
+    fn publish(&self, changed: Changed) -> Stored<'_, ()>;
+    /// Hears what is published from now on. Who falls behind too far loses the oldest, and is told how many.
+    fn subscribe(&self) -> broadcast::Receiver<Changed>;
+}

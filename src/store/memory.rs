@@ -1,0 +1,129 @@
+//! The store of a single replica: this process's memory. It ends with the process, and so do its sessions.
+
+mod bus;
+mod leases;
+
+use std::collections::{BTreeMap, HashMap};
+use std::sync::Mutex;
+
+pub use bus::MemoryBus;
+pub use leases::MemoryLeases;
+
+use super::event_log::{EntryId, EventLog, LogEntry, Logged};
+use super::sessions::{Change, SessionStore};
+use super::{Epoch, Record, ReplicaId, SessionKey, StoreError, Stored, lock};
+
+/// Session records and their logs.
+#[derive(Debug, Default)]
+pub struct MemoryStore(Mutex<HashMap<SessionKey, Held>>);
+
+/// A record and its log, which ends with it.
+#[derive(Debug)]
+struct Held {
+    record: Record,
+    log: BTreeMap<EntryId, Logged>,
+    /// The place behind which entries are taken, also once the last ones are forgotten.
+    last: Option<EntryId>,
+}
+
+// === impl MemoryStore ===
+
+impl MemoryStore {
+    /// Does something to what is held of a session, if `epoch` is its owner's.
+    fn at<T>(
+        &self,
+        key: &SessionKey,
+        epoch: Epoch,
+        act: impl FnOnce(&mut Held) -> Result<T, StoreError>,
+    ) -> Result<T, StoreError> {
+        let mut all = lock(&self.0);
+        let held = all.get_mut(key).ok_or(StoreError::Gone)?;
+        if held.record.epoch == epoch { act(held) } else { Err(StoreError::Fenced) }
+    }
+}
+
+impl SessionStore for MemoryStore {
+    fn create(&self, key: SessionKey, record: Record) -> Stored<'_, ()> {
+        let mut all = lock(&self.0);
+        if all.contains_key(&key) {
+            return done(Err(StoreError::Fenced));
+        }
+        all.insert(key, Held { record, log: BTreeMap::new(), last: None });
+        done(Ok(()))
+    }
+
+    fn load(&self, key: SessionKey) -> Stored<'_, Option<Record>> {
+        done(Ok(lock(&self.0).get(&key).map(|held| held.record.clone())))
+    }
+
+    fn change(&self, key: SessionKey, epoch: Epoch, change: Change) -> Stored<'_, ()> {
+        done(self.at(&key, epoch, |Held { record, .. }| {
+            match change {
+                Change::Initialized => record.initialized = true,
+                Change::LogLevel(level) => record.log_level = Some(level),
+                Change::Subscribe(uri) => drop(record.subscriptions.insert(uri)),
+                Change::Unsubscribe(uri) => drop(record.subscriptions.remove(&uri)),
+                Change::Touched(at) => record.touched = at,
+            }
+            Ok(())
+        }))
+    }
+
+    fn adopt(&self, key: SessionKey, from: Epoch, by: ReplicaId) -> Stored<'_, Epoch> {
+        done(self.at(&key, from, |Held { record, .. }| {
+            record.epoch = record.epoch.next();
+            record.owner = Some(by);
+            Ok(record.epoch)
+        }))
+    }
+
+    fn release(&self, key: SessionKey, epoch: Epoch) -> Stored<'_, ()> {
+        done(self.at(&key, epoch, |Held { record, .. }| {
+            record.epoch = record.epoch.next();
+            record.owner = None;
+            Ok(())
+        }))
+    }
+
+    fn remove(&self, key: SessionKey) -> Stored<'_, Option<Record>> {
+        done(Ok(lock(&self.0).remove(&key).map(|held| held.record)))
+    }
+}
+
+impl EventLog for MemoryStore {
+    fn append(&self, key: SessionKey, entries: Vec<LogEntry>) -> Stored<'_, ()> {
+        let Some(epoch) = entries.first().map(|entry| entry.id.epoch) else { return done(Ok(())) };
+        done(self.at(&key, epoch, |held| {
+            let mut last = held.last;
+            for entry in &entries {
+                if entry.id.epoch != epoch || last.is_some_and(|last| entry.id <= last) {
+                    return Err(StoreError::Fenced);
+                }
+                last = Some(entry.id);
+            }
+            held.last = last;
+            held.log.extend(entries.into_iter().map(|entry| (entry.id, entry.what)));
+            Ok(())
+        }))
+    }
+
+    fn forget(&self, key: SessionKey, epoch: Epoch, entries: Vec<EntryId>) -> Stored<'_, ()> {
+        done(self.at(&key, epoch, |held| {
+            entries.iter().for_each(|id| drop(held.log.remove(id)));
+            Ok(())
+        }))
+    }
+
+    fn read(&self, key: SessionKey, after: Option<EntryId>, most: usize) -> Stored<'_, Vec<LogEntry>> {
+        let all = lock(&self.0);
+        let Some(held) = all.get(&key) else { return done(Err(StoreError::Gone)) };
+        let behind = held.log.iter().filter(|(id, _)| after.is_none_or(|after| **id > after));
+        let read = behind.take(most).map(|(id, what)| LogEntry { id: *id, what: what.clone() }).collect();
+        done(Ok(read))
+    }
+}
+
+/// What is in memory needs no waiting.
+fn done<'a, T: Send + 'a>(result: Result<T, StoreError>) -> Stored<'a, T> {
+    Box::pin(std::future::ready(result))
+}

@@ -1,0 +1,109 @@
+//! One suite for every implementation of the store's traits: what they promise to those who build on them.
+//!
+//! A further implementation adds a module like `memory`, which says how its parts are made.
+
+#![expect(clippy::panic, clippy::indexing_slicing, reason = "a test stops where it fails")]
+
+mod change_bus;
+mod event_log;
+mod leases;
+mod sessions;
+
+use std::sync::Arc;
+use std::time::SystemTime;
+
+use mcpgate::store::{ChangeBus, Epoch, EventLog, Leases, Record, ReplicaId, SessionKey, SessionStore};
+
+/// The parts of one store, empty.
+pub(crate) struct Parts {
+    pub(crate) sessions: Arc<dyn SessionStore>,
+    /// The log of the same sessions.
+    pub(crate) log: Arc<dyn EventLog>,
+    pub(crate) leases: Arc<dyn Leases>,
+    pub(crate) bus: Arc<dyn ChangeBus>,
+}
+
+/// Makes a test of each promise, for the store that `$make` makes.
+macro_rules! promises {
+    ($make:expr; $($area:ident: $($promise:ident),+;)+) => {
+        $(mod $area {
+            $(#[tokio::test]
+            async fn $promise() {
+                crate::$area::$promise($make).await;
+            })+
+        })+
+    };
+}
+
+mod memory {
+    use std::sync::Arc;
+
+    use mcpgate::store::{MemoryBus, MemoryLeases, MemoryStore};
+
+    fn parts() -> crate::Parts {
+        let store = Arc::new(MemoryStore::default());
+        crate::Parts {
+            sessions: store.clone(),
+            log: store,
+            leases: Arc::new(MemoryLeases::new()),
+            bus: Arc::new(MemoryBus::new()),
+        }
+    }
+
+    promises! {
+        super::parts();
+        sessions:
+            what_is_created_is_loaded,
+            a_record_is_created_once,
+            changes_are_kept,
+            a_write_of_another_epoch_is_fenced,
+            of_two_adopters_one_wins,
+            a_released_session_has_no_owner_and_fences_the_old_one,
+            what_was_removed_stays_gone;
+        event_log:
+            entries_are_read_in_order_and_by_page,
+            no_entry_without_a_record,
+            entries_of_another_epoch_are_fenced,
+            entries_are_added_in_order_all_or_none,
+            what_is_forgotten_is_not_read,
+            an_adopter_reads_what_was_there_and_goes_on,
+            a_log_ends_with_its_record;
+        leases:
+            a_lease_is_found_while_it_is_held,
+            a_heartbeat_extends_and_never_takes,
+            a_lease_runs_out_by_itself,
+            a_lease_that_is_given_up_is_gone,
+            a_new_start_is_a_new_lease;
+        change_bus:
+            all_who_listen_hear_of_a_change,
+            what_was_published_before_is_not_heard,
+            nobody_needs_to_listen;
+    }
+}
+
+/// Some session's key.
+pub(crate) fn key(n: u8) -> SessionKey {
+    SessionKey([n; 32])
+}
+
+/// Some replica.
+pub(crate) fn replica(name: &str) -> ReplicaId {
+    ReplicaId(name.into())
+}
+
+/// The record of a session that `owner` just opened.
+pub(crate) fn record(owner: &str) -> Record {
+    Record {
+        binding: [1; 32],
+        endpoint: "/mcp".into(),
+        initialize: r#"{"protocolVersion":"2025-11-25"}"#.into(),
+        revision: "2025-11-25".into(),
+        initialized: false,
+        log_level: None,
+        subscriptions: Default::default(),
+        created: SystemTime::UNIX_EPOCH,
+        touched: SystemTime::UNIX_EPOCH,
+        owner: Some(replica(owner)),
+        epoch: Epoch::FIRST,
+    }
+}
