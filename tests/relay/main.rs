@@ -25,6 +25,7 @@ mod kit;
 mod limits_in_time;
 mod logging;
 mod merging;
+mod mutations;
 mod names;
 mod outcomes;
 mod pages;
