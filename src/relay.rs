@@ -20,6 +20,7 @@ mod lists;
 mod log_level;
 mod notify;
 mod outlet;
+mod places;
 mod reading;
 mod relist;
 mod reload;
@@ -78,7 +79,7 @@ pub struct Relay {
     /// Where last good catalogs are kept, if anywhere.
     files: Option<Files>,
     connector: Connector,
-    children: links::ChildCaps,
+    children: places::Places,
     shared: shared::SharedLinks,
     /// Lists of shared links that are being read again.
     relisting: coalesce::Coalesced<relist::ListKey>,
@@ -113,7 +114,7 @@ impl Relay {
             catalog,
             files,
             connector,
-            children: links::ChildCaps::default(),
+            children: places::Places::default(),
             shared: shared::SharedLinks::default(),
             relisting: coalesce::Coalesced::default(),
             in_flight: settings.limits.in_flight_per_session,

@@ -1,9 +1,10 @@
 //! The lists of one server for one class of callers: what is known, how far it can be trusted, and who reads it.
 
 use std::sync::{Arc, Mutex};
-use std::time::{Duration, Instant};
+use std::time::Duration;
 
 use tokio::sync::watch;
+use tokio::time::Instant;
 
 use super::kind::Kind;
 use super::list::List;
@@ -250,6 +251,44 @@ mod tests {
         assert!(!shelf.is_due(Kind::Tools) && !shelf.may_be_behind(Kind::Tools));
         assert!(shelf.known(Kind::Tools).is_some());
         shelf.expire(Kind::Tools);
+        assert!(shelf.is_due(Kind::Tools));
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn a_last_good_list_is_shown_for_an_hour_of_failure() {
+        let shelf = Shelf::default();
+        shelf.put(Kind::Tools, &list(1), 0);
+        // Long ago, but nothing failed.
+        tokio::time::advance(LAST_GOOD_FOR * 2).await;
+        assert!(shelf.known(Kind::Tools).is_some() && shelf.is_due(Kind::Tools));
+        assert!(!shelf.fail(Kind::Tools));
+        tokio::time::advance(LAST_GOOD_FOR - RETRY_MOST).await;
+        assert!(!shelf.fail(Kind::Tools) && shelf.known(Kind::Tools).is_some());
+        tokio::time::advance(RETRY_MOST * 2).await;
+        assert!(shelf.fail(Kind::Tools) && shelf.known(Kind::Tools).is_none(), "callers lose it");
+        assert!(shelf.put(Kind::Tools, &list(1), 0), "and get it back");
+        assert!(shelf.known(Kind::Tools).is_some());
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn the_wait_after_failures_doubles_up_to_a_minute() {
+        let shelf = Shelf::default();
+        for wait in [1, 2, 4, 8, 16, 32, 60, 60].map(Duration::from_secs) {
+            shelf.fail(Kind::Tools);
+            tokio::time::advance(wait - Duration::from_millis(1)).await;
+            assert!(!shelf.is_due(Kind::Tools), "{wait:?}");
+            tokio::time::advance(Duration::from_millis(2)).await;
+            assert!(shelf.is_due(Kind::Tools), "{wait:?}");
+        }
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn a_list_is_read_again_after_a_while_without_a_word_of_its_server() {
+        let shelf = Shelf::default();
+        shelf.put(Kind::Tools, &list(1), 0);
+        tokio::time::advance(FRESH_FOR / 2).await;
+        assert!(!shelf.is_due(Kind::Tools) && shelf.may_be_behind(Kind::Tools));
+        tokio::time::advance(FRESH_FOR).await;
         assert!(shelf.is_due(Kind::Tools));
     }
 }

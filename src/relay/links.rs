@@ -2,31 +2,24 @@
 
 use std::collections::HashMap;
 use std::sync::{Arc, Mutex};
-use std::time::Duration;
 
-use tokio::sync::{OwnedSemaphorePermit, Semaphore, watch};
+use tokio::sync::watch;
 use tokio_util::task::TaskTracker;
 
 use super::listener::Origin;
+use super::places::Place;
 use super::shared::Pick;
 use super::{Relay, Session};
 use crate::protocol::error::Layer;
 use crate::protocol::object::Object;
 use crate::settings::ServerSettings;
-use crate::settings::servers::{Isolation, TransportSettings};
-use crate::store::{Registry, lock};
+use crate::settings::servers::Isolation;
+use crate::store::lock;
 use crate::upstream::{Delivery, Failure, Farewell, Hello, Link, Listener};
 
 /// The links of one session, by server.
 #[derive(Default)]
 pub(super) struct Links(Mutex<HashMap<Arc<str>, Slot>>);
-
-/// How long a child that must be started waits for a place, while others end.
-const PLACE_WAIT: Duration = Duration::from_secs(1);
-
-/// How many children of each server may run at once (`pool.max`).
-#[derive(Default)]
-pub(super) struct ChildCaps(Registry<Arc<str>, Arc<Semaphore>>);
 
 /// A link that is open, and what hears it outside calls.
 #[derive(Clone)]
@@ -44,9 +37,6 @@ pub(super) struct Held {
     pub(super) place: Place,
     pub(super) settings: Arc<ServerSettings>,
 }
-
-/// A place among its server's children, where there must be one.
-pub(super) type Place = Option<OwnedSemaphorePermit>;
 
 pub(super) type Opening = watch::Receiver<Option<Opened>>;
 
@@ -98,7 +88,7 @@ impl Links {
     }
 
     /// Gives back the places of children that have ended.
-    fn forget_ended(&self, tasks: &TaskTracker) {
+    pub(super) fn forget_ended(&self, tasks: &TaskTracker) {
         let mut slots = lock(&self.0);
         for (_, slot) in slots.extract_if(|_, s| matches!(s, Slot::Live(held) if held.is_down())) {
             if let Slot::Live(mut held) = slot {
@@ -186,35 +176,6 @@ impl Slot {
     }
 }
 
-// === impl ChildCaps ===
-
-impl ChildCaps {
-    /// A place for one more child of `server`, at once; `None` where no place is needed.
-    fn try_place(&self, server: &ServerSettings) -> Option<Place> {
-        let TransportSettings::Stdio(stdio) = &server.transport else { return Some(None) };
-        self.places(server, stdio.max).try_acquire_owned().ok().map(Some)
-    }
-
-    /// The same, waiting for [`PLACE_WAIT`].
-    async fn place(&self, server: &ServerSettings) -> Result<Place, Failure> {
-        let TransportSettings::Stdio(stdio) = &server.transport else { return Ok(None) };
-        let place = self.places(server, stdio.max).acquire_owned();
-        match tokio::time::timeout(PLACE_WAIT, place).await {
-            Ok(Ok(place)) => Ok(Some(place)),
-            _ => Err(no_capacity(&server.name, stdio.max)),
-        }
-    }
-
-    fn places(&self, server: &ServerSettings, max: usize) -> Arc<Semaphore> {
-        self.0.get_or_insert_with(server.name.as_str().into(), || Arc::new(Semaphore::new(max)))
-    }
-
-    /// Counts anew for servers that are not the same any more.
-    pub(super) fn forget(&self, server: &str) {
-        self.0.remove(server);
-    }
-}
-
 // === impl Held ===
 
 impl Held {
@@ -296,17 +257,6 @@ impl Relay {
         Ok(connected)
     }
 
-    /// A place for one more child; those that have ended give theirs back first.
-    pub(super) async fn place(&self, server: &ServerSettings) -> Result<Place, Failure> {
-        if let Some(place) = self.children.try_place(server) {
-            return Ok(place);
-        }
-        for session in self.sessions.all() {
-            session.attached.links.forget_ended(&self.tasks);
-        }
-        self.children.place(server).await
-    }
-
     /// Opens a link and learns what the server says of itself.
     pub(super) async fn open_link(
         &self,
@@ -346,14 +296,6 @@ pub(super) fn reconfigured(server: &str) -> Failure {
     let message = format!("Server `{server}` was configured anew or removed meanwhile; try again.");
     let (layer, delivery) = (Layer::Gateway, Delivery::NotDelivered);
     Failure { server: server.to_owned(), layer, reason: "reconfigured", message, delivery }
-}
-
-fn no_capacity(server: &str, max: usize) -> Failure {
-    let message = format!(
-        "Server `{server}` already runs as many processes as its pool.max allows ({max}); end sessions or try later."
-    );
-    let (layer, delivery) = (Layer::Process, Delivery::NotDelivered);
-    Failure { server: server.to_owned(), layer, reason: "no_capacity", message, delivery }
 }
 
 /// The caller's capabilities as far as the gateway relays them (G28): what it does not know is not offered.

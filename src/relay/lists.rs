@@ -163,7 +163,7 @@ impl Relay {
         kind: Kind,
     ) -> Option<Arc<List>> {
         let reader = Reader::for_session(session, server);
-        let begun = std::time::Instant::now();
+        let begun = tokio::time::Instant::now();
         loop {
             let waiting = self.read_list(&reader, server, kind);
             let (began, patience) = (waiting.began, server.timeouts.list);

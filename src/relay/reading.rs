@@ -1,7 +1,8 @@
 //! Reading a server's list onto the shelf: one reader at a time, tried again for as long as somebody misses it.
 
 use std::sync::Arc;
-use std::time::Instant;
+
+use tokio::time::Instant;
 
 use super::links::Opened;
 use super::lists::class_for;

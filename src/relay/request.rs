@@ -95,56 +95,55 @@ impl Relay {
     ) -> Option<Text> {
         let ticket = Running::enter(session, request.id());
         let serving = Serving { session, endpoint, request: &request, outlet, ticket: &ticket };
-        // Work that is at a server notices both by itself, and first; this is for work that is not there yet.
-        tokio::select! {
+        // What is at a server notices both by itself; this is for what is not there yet, and mostly never waits.
+        let next = tokio::select! {
             biased;
-            response = self.dispatch(serving) => response,
-            () = ticket.cancelled() => None,
+            next = self.next(serving) => next,
+            () = ticket.cancelled() => return None,
             () = session.ended.cancelled() => {
                 let message = "The session ended while this request waited for servers; it did not run.";
-                let error = RpcError::new(Code::Internal, "session_ended", message);
-                Some(error.to_message(Some(request.id()), Some(outlet.request_id())).into())
+                Err(RpcError::new(Code::Internal, "session_ended", message))
             }
-        }
+        };
+        let (outcome, response) = match next {
+            Ok(Next::Server(route)) => return self.relayed(serving, &route).await,
+            Ok(Next::Caller(response)) => (CallOutcome::Ok, response),
+            Err(error) => {
+                let error = error.to_message(Some(request.id()), Some(outlet.request_id()));
+                (CallOutcome::RpcError, error.into())
+            }
+        };
+        self.metrics.request(request.method().label(), outcome);
+        Some(response)
     }
 
-    async fn dispatch(self: &Arc<Self>, serving: Serving<'_>) -> Option<Text> {
-        let Serving { session, endpoint, request, outlet, .. } = serving;
-        let result = match request.method() {
-            Method::Ping => Ok(respond(request.id(), b"{}").into()),
+    /// What becomes of a request: its response, or the way to its server.
+    async fn next(self: &Arc<Self>, serving: Serving<'_>) -> Result<Next, RpcError> {
+        let Serving { session, endpoint, request, .. } = serving;
+        let list = |kind| self.listed(serving, kind);
+        match request.method() {
+            Method::Ping => Ok(Next::Caller(respond(request.id(), b"{}").into())),
             Method::Initialize => Err(RpcError::new(
                 Code::InvalidRequest,
                 "already_initialized",
                 "The session is initialized already; to start anew, send initialize without Mcp-Session-Id.",
             )),
-            Method::ToolsList => self.listed(session, endpoint, request, Kind::Tools).await,
-            Method::PromptsList => self.listed(session, endpoint, request, Kind::Prompts).await,
-            Method::ResourcesList => self.listed(session, endpoint, request, Kind::Resources).await,
-            Method::ResourceTemplatesList => self.listed(session, endpoint, request, Kind::Templates).await,
-            Method::SetLevel => self.set_level(session, endpoint, request).await.map(Text::from),
+            Method::ToolsList => list(Kind::Tools).await,
+            Method::PromptsList => list(Kind::Prompts).await,
+            Method::ResourcesList => list(Kind::Resources).await,
+            Method::ResourceTemplatesList => list(Kind::Templates).await,
+            Method::SetLevel => Ok(Next::Caller(self.set_level(session, endpoint, request).await?.into())),
             Method::ToolsCall
             | Method::PromptsGet
             | Method::ResourcesRead
             | Method::ResourcesSubscribe
             | Method::ResourcesUnsubscribe
-            | Method::Complete => match self.route(session, endpoint, request).await {
-                Ok(route) => return self.routed(serving, &route).await,
-                Err(error) => Err(error),
-            },
-            _ => match unknown(endpoint, request) {
-                Ok(route) => return self.call(serving, &route).await,
-                Err(error) => Err(error),
-            },
-        };
-        let outcome = if result.is_ok() { CallOutcome::Ok } else { CallOutcome::RpcError };
-        self.metrics.request(request.method().label(), outcome);
-        Some(match result {
-            Ok(result) => result,
-            Err(error) => error.to_message(Some(request.id()), Some(outlet.request_id())).into(),
-        })
+            | Method::Complete => self.route(session, endpoint, request).await.map(Next::Server),
+            _ => unknown(endpoint, request).map(Next::Server),
+        }
     }
 
-    async fn routed(self: &Arc<Self>, serving: Serving<'_>, route: &Route) -> Option<Text> {
+    async fn relayed(self: &Arc<Self>, serving: Serving<'_>, route: &Route) -> Option<Text> {
         match serving.request.method() {
             Method::ResourcesSubscribe => self.subscribe(serving, route).await,
             Method::ResourcesUnsubscribe => self.unsubscribe(serving, route).await,
@@ -153,13 +152,8 @@ impl Relay {
     }
 
     /// Everything comes in one page, so no cursor of ours exists (case-G11).
-    async fn listed(
-        self: &Arc<Self>,
-        session: &Arc<Session>,
-        endpoint: &Endpoint,
-        request: &Request,
-        kind: Kind,
-    ) -> Result<Text, RpcError> {
+    async fn listed(self: &Arc<Self>, serving: Serving<'_>, kind: Kind) -> Result<Next, RpcError> {
+        let Serving { session, endpoint, request, .. } = serving;
         if let Some(raw) = request.params() {
             let params = Object::parse(raw).map_err(|e| {
                 RpcError::new(Code::InvalidParams, "invalid_params", format!("params cannot be read: {e}"))
@@ -169,8 +163,16 @@ impl Relay {
                 return Err(RpcError::new(Code::InvalidParams, "unknown_cursor", message));
             }
         }
-        Ok(self.list(session, endpoint, kind, request.id()).await)
+        Ok(Next::Caller(self.list(session, endpoint, kind, request.id()).await))
     }
+}
+
+/// What becomes of a request.
+enum Next {
+    /// It is answered here.
+    Caller(Text),
+    /// It goes to a server.
+    Server(Route),
 }
 
 /// A whole response with this raw result.
