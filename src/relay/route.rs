@@ -70,7 +70,8 @@ impl Relay {
         if let Some(target) = self.view(session, endpoint, named.kind).target(&named.name) {
             return Ok(target.clone());
         }
-        let view = self.view_again(session, endpoint, named.kind).await;
+        let found = |view: &View| view.target(&named.name).is_some();
+        let view = self.view_again(session, endpoint, named.kind, found).await;
         view.target(&named.name).cloned().ok_or_else(|| {
             let (what, reason) = match named.kind {
                 Kind::Tools => ("tool", "unknown_tool"),
@@ -107,8 +108,9 @@ impl Relay {
             return Ok(found);
         }
         let (resources, templates) = futures_util::future::join(
-            self.view_again(session, endpoint, Kind::Resources),
-            self.view_again(session, endpoint, Kind::Templates),
+            // Of two servers with one URI the first has it, so all are waited for.
+            self.view_again(session, endpoint, Kind::Resources, |_| false),
+            self.view_again(session, endpoint, Kind::Templates, |_| false),
         )
         .await;
         let found = resources.target(uri).cloned().or_else(|| templated(uri, &templates));
