@@ -25,8 +25,10 @@ pub mod request;
 mod restore;
 mod route;
 mod running;
+mod serving;
 mod shared;
 mod subscribe;
+mod uris;
 
 use std::collections::HashMap;
 use std::sync::Arc;

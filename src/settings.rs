@@ -124,7 +124,7 @@ pub struct LimitSettings {
     pub headers: usize,
     /// How long the head of a request may take.
     pub header_read: Duration,
-    /// How long the body of a request may take.
+    /// How long the body of a request may take, and a caller nothing of its answer.
     pub body_read: Duration,
     /// Open connections from callers; over it new ones wait in the kernel's queue.
     pub connections: usize,

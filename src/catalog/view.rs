@@ -181,6 +181,11 @@ pub fn explicit_target(endpoint: &Endpoint, uri: &str) -> Option<Target> {
     Some(Target { server: server.clone(), own: own.into() })
 }
 
+/// A URI in the form that names its server.
+pub fn explicit_uri(server: &str, own: &str) -> String {
+    format!("{SCHEME}{server}/{own}")
+}
+
 /// What callers of `endpoint` call an item.
 fn name(
     endpoint: &Endpoint,
@@ -193,7 +198,7 @@ fn name(
         (Kind::Tools | Kind::Prompts, Naming::Qualified) => qualify(&endpoint.names, &server.name, &item.own),
         (Kind::Tools | Kind::Prompts, Naming::Bare) => item.own.to_string(),
         (Kind::Resources | Kind::Templates, _) if taken.contains_key(&item.own) => {
-            format!("{SCHEME}{}/{}", server.name, item.own)
+            explicit_uri(&server.name, &item.own)
         }
         (Kind::Resources | Kind::Templates, _) => item.own.to_string(),
     }

@@ -1,7 +1,7 @@
 //! The dispatch ladder: one order of checks for every request (E1 to E16).
 //!
-//! origin 403 -> authentication 401 -> size 413/431 -> method 405 -> content type 415, accept 406 -> JSON 400 ->
-//! era -> session 400/404 -> relay. The steps up to the method are here; `post`, `get` and `delete` go on.
+//! origin 403 -> authentication 401 -> size 413/431 -> endpoint 404 -> method 405 -> content type 415, accept 406 ->
+//! JSON 400 -> era -> session 400/404 -> relay. The steps up to the method are here; `post`, `get` and `delete` go on.
 
 use std::panic::AssertUnwindSafe;
 use std::sync::Arc;

@@ -11,6 +11,7 @@ use serde::de::{self, Deserializer, IgnoredAny, MapAccess, Visitor};
 use serde_json::value::RawValue;
 
 use super::method::Method;
+use super::object::is_variant;
 
 /// The deepest nesting of arrays and objects that is read; deeper text is refused before it is parsed.
 pub const MAX_DEPTH: usize = 512;
@@ -148,6 +149,11 @@ impl Message {
             && !raw.get().starts_with(['{', '['])
         {
             return Err(shape("`params` must be an object", id_text));
+        }
+        if let Some(variant) = parts.variant.filter(|_| parts.method.is_some()) {
+            // A server that does not mind case would follow another message than we look at (case-G07).
+            let variant: String = variant.chars().take(16).collect();
+            return Err(shape(format!("member `{variant}` differs from another name in case only"), id_text));
         }
         let params = parts.params.map(span);
         match (parts.method, id, parts.result, parts.error) {
@@ -351,7 +357,12 @@ struct Parts<'a> {
     params: Option<&'a RawValue>,
     result: Option<&'a RawValue>,
     error: Option<&'a RawValue>,
+    /// A member whose name differs from one of the above in case only.
+    variant: Option<Cow<'a, str>>,
 }
+
+/// The names of the members above.
+const MEMBERS: [&str; 6] = ["jsonrpc", "id", "method", "params", "result", "error"];
 
 impl<'de> de::Deserialize<'de> for Parts<'de> {
     fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
@@ -407,6 +418,9 @@ impl<'de> Visitor<'de> for PartsVisitor {
                 "error" => put(&mut parts.error, "error", &mut map)?,
                 _ => {
                     map.next_value::<IgnoredAny>()?;
+                    if MEMBERS.iter().any(|known| is_variant(&key, known)) {
+                        parts.variant = Some(key);
+                    }
                 }
             }
         }

@@ -49,6 +49,17 @@ impl<'a> Object<'a> {
     }
 }
 
+/// Whether a reader that does not mind case would take a member for `known`: some servers' readers do not, so that
+/// they would follow `Name` where we looked at `name` (case-G07).
+pub fn is_variant(name: &str, known: &str) -> bool {
+    let fold = |c: char| match c {
+        '\u{17f}' => 's',
+        '\u{212a}' => 'k',
+        c => c.to_ascii_lowercase(),
+    };
+    name != known && name.chars().map(fold).eq(known.chars())
+}
+
 /// Decodes raw JSON that is a string.
 pub fn text(raw: &str) -> Option<Cow<'_, str>> {
     serde_json::from_str::<Text<'_>>(raw).ok().map(|t| t.0)

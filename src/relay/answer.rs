@@ -63,7 +63,7 @@ pub(super) async fn answer(
         }
     };
     carried.work = None;
-    match carried.outlet.take_reader() {
+    match carried.outlet.settle() {
         Some(reader) => {
             finish(&carried.outlet, responses);
             Answer::Stream(reader)

@@ -3,20 +3,18 @@
 use std::sync::Arc;
 use std::time::Duration;
 
+use super::Relay;
 use super::clock::{Clock, TimedOut};
 use super::exchange::Exchange;
 use super::links::Connected;
-use super::outlet::Outlet;
 use super::route::Route;
-use super::running::Ticket;
+use super::serving::Serving;
 use super::shared::Pick;
-use super::{Relay, Session};
+use super::uris::uris_in;
 use crate::protocol::edit::{Edit, Text, replaced};
-use crate::protocol::envelope::{Outcome, Request, Response};
+use crate::protocol::envelope::{Outcome, Response};
 use crate::protocol::error::{Code, Layer, RpcError};
 use crate::protocol::method::Method;
-use crate::protocol::object::{Object, items};
-use crate::store::lock;
 use crate::telemetry::metrics::CallOutcome;
 use crate::upstream::{Delivery, Failure, Link};
 
@@ -33,18 +31,12 @@ pub(super) enum Ended {
 // === impl Relay ===
 
 impl Relay {
-    /// Carries `request` along `route`; gives the message for the caller, or none if it was cancelled.
-    pub(super) async fn call(
-        self: &Arc<Self>,
-        session: &Arc<Session>,
-        request: &Request,
-        route: Route,
-        outlet: &Arc<Outlet>,
-        ticket: &Ticket,
-    ) -> Option<Text> {
-        let server = route.target.server.clone();
+    /// Carries a request along `route`; gives the message for the caller, or none if it was cancelled.
+    pub(super) async fn call(self: &Arc<Self>, serving: Serving<'_>, route: &Route) -> Option<Text> {
+        let request = serving.request;
+        let server = &route.target.server;
         let clock = Clock::start(&server.timeouts);
-        let ended = self.attempt(session, request, &route, outlet, ticket).await;
+        let ended = self.attempt(serving, route).await;
         let outcome = match &ended {
             Ended::Answered(response) if response.error().is_some() => CallOutcome::RpcError,
             Ended::Answered(response) if is_tool_error(request.method(), response) => CallOutcome::ToolError,
@@ -56,13 +48,20 @@ impl Relay {
         self.metrics.call(&server.name, request.method().label(), outcome, clock.elapsed());
         match ended {
             Ended::Answered(response) => {
-                remember_links(session, &server.name, &response);
-                Some(replaced(response.bytes(), response.id_span(), request.id()))
+                let uris = uris_in(serving, route, &response);
+                if uris.is_empty() {
+                    return Some(replaced(response.bytes(), response.id_span(), request.id()));
+                }
+                let mut edit = Edit::of(response.bytes()).replace(response.id_span(), request.id());
+                for (place, uri) in uris {
+                    edit = edit.replace_owned(place, uri);
+                }
+                Some(edit.finish().into())
             }
             Ended::Failed(error) => {
-                let (id, layer) = (outlet.request_id(), error.layer.as_str());
+                let (id, layer) = (serving.outlet.request_id(), error.layer.as_str());
                 tracing::warn!(request.id = id, server = %server.name, layer, reason = error.reason, "{}", error.message);
-                Some(error.to_message(Some(request.id()), Some(outlet.request_id())).into())
+                Some(error.to_message(Some(request.id()), Some(id)).into())
             }
             Ended::Cancelled => None,
         }
@@ -70,14 +69,8 @@ impl Relay {
 
     /// Tries once; and once more over a new link, if the first one turned out to be of no use before the request
     /// reached the server (case-H13).
-    async fn attempt(
-        self: &Arc<Self>,
-        session: &Arc<Session>,
-        request: &Request,
-        route: &Route,
-        outlet: &Arc<Outlet>,
-        ticket: &Ticket,
-    ) -> Ended {
+    async fn attempt(self: &Arc<Self>, serving: Serving<'_>, route: &Route) -> Ended {
+        let Serving { session, request, ticket, .. } = serving;
         let server = &route.target.server;
         let pick = match request.method() {
             Method::ResourcesSubscribe | Method::ResourcesUnsubscribe => Pick::First,
@@ -95,7 +88,7 @@ impl Relay {
                 Err(failure) => return Ended::Failed(failed(failure)),
             };
             let link = connected.link.clone();
-            match self.exchange(session, request, route, outlet, ticket, connected).await {
+            match self.exchange(serving, route, connected).await {
                 Ok(ended) => return ended,
                 Err(failure)
                     if failure.delivery == Delivery::NotDelivered && link.is_down() && tries_left > 0 =>
@@ -108,14 +101,12 @@ impl Relay {
     }
 
     async fn exchange(
-        self: &Arc<Self>,
-        session: &Arc<Session>,
-        request: &Request,
+        &self,
+        serving: Serving<'_>,
         route: &Route,
-        outlet: &Arc<Outlet>,
-        ticket: &Ticket,
         connected: Connected,
     ) -> Result<Ended, Failure> {
+        let Serving { session, request, outlet, ticket, .. } = serving;
         let server = &route.target.server;
         let Connected { link, origin } = connected;
         let id = link.allot();
@@ -199,19 +190,4 @@ fn is_tool_error(method: &Method, response: &Response) -> bool {
     let first = result.get(..LOOK).unwrap_or(result);
     let last = result.get(result.len().saturating_sub(LOOK)..).unwrap_or_default();
     *method == Method::ToolsCall && (says_so(first) || says_so(last))
-}
-
-/// Remembers which server the resource links inside a result came from, since no list need have them (G8).
-fn remember_links(session: &Session, server: &str, response: &Response) {
-    if memchr::memmem::find(response.bytes(), b"\"resource_link\"").is_none() {
-        return;
-    }
-    let Some(result) = response.result() else { return };
-    let content = Object::parse(result).ok().and_then(|r| items(r.get("content")?));
-    for item in content.unwrap_or_default() {
-        let uri = Object::parse(item).ok().filter(|i| i.text("type").as_deref() == Some("resource_link"));
-        if let Some(uri) = uri.and_then(|i| i.text("uri")) {
-            lock(&session.attached.seen_uris).add(&uri, server);
-        }
-    }
 }

@@ -2,6 +2,8 @@
 
 use std::sync::Arc;
 
+use futures_util::stream::{FuturesUnordered, StreamExt};
+
 use super::reading::Reader;
 use super::shared::SHARED_CLASS;
 use super::{Relay, Session};
@@ -73,15 +75,23 @@ impl Relay {
         Text { head: head.into(), tail: view.result_and_brace().clone() }
     }
 
-    /// Looks again, at the servers themselves, since a name was asked for that no list has; within `timeouts.list`.
+    /// Looks again, at the servers themselves, since a name was asked for that no list has; within `timeouts.list`,
+    /// or until `found` says that enough is known.
     pub(super) async fn view_again(
         self: &Arc<Self>,
         session: &Arc<Session>,
         endpoint: &Endpoint,
         kind: Kind,
+        found: impl Fn(&View) -> bool,
     ) -> Arc<View> {
         let reads = endpoint.servers.iter().map(|server| self.reread_list(session, server, kind));
-        futures_util::future::join_all(reads).await;
+        let mut reads: FuturesUnordered<_> = reads.collect();
+        while reads.next().await.is_some() {
+            let view = self.view(session, endpoint, kind);
+            if found(&view) {
+                return view;
+            }
+        }
         self.view(session, endpoint, kind)
     }
 

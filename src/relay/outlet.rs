@@ -1,5 +1,6 @@
 //! Where the messages for one POST go: nowhere yet, or onto its stream.
 
+use std::sync::atomic::{AtomicBool, Ordering::Relaxed};
 use std::sync::{Arc, Mutex};
 
 use bytes::Bytes;
@@ -8,6 +9,7 @@ use tokio::sync::Notify;
 use super::answer::Form;
 use crate::protocol::edit::one_line;
 use crate::session::log::EventKind;
+use crate::session::stream::Wake;
 use crate::session::{Reader, StreamId, Streams};
 use crate::store::lock;
 
@@ -20,6 +22,8 @@ pub(super) struct Outlet {
     request_id: Arc<str>,
     state: Mutex<State>,
     begun: Notify,
+    /// Whether something was added that its reader was not woken for.
+    unsettled: AtomicBool,
 }
 
 #[derive(Debug)]
@@ -28,15 +32,22 @@ enum State {
     Pending,
     /// A stream began; its reader waits for the connection to take it.
     Begun { id: StreamId, reader: Option<Reader> },
-    /// The caller left before anything was sent: it cannot come back for it.
-    Abandoned,
+    /// Nothing can be sent any more: the caller left before anything was, or has its answer as JSON.
+    Shut,
 }
 
 // === impl Outlet ===
 
 impl Outlet {
     pub(super) fn new(streams: Arc<Streams>, form: Form, request_id: Arc<str>) -> Arc<Self> {
-        Arc::new(Self { streams, form, request_id, state: Mutex::new(State::Pending), begun: Notify::new() })
+        Arc::new(Self {
+            streams,
+            form,
+            request_id,
+            state: Mutex::new(State::Pending),
+            begun: Notify::new(),
+            unsettled: AtomicBool::new(false),
+        })
     }
 
     /// The id of the HTTP request.
@@ -56,12 +67,32 @@ impl Outlet {
         }
     }
 
+    /// The same for one of many messages that come right behind each other; [`Outlet::flush`] sends them.
+    pub(super) fn emit_soon(&self, kind: EventKind, message: Bytes) {
+        if self.form == Form::JsonOnly {
+            return;
+        }
+        if let Some(id) = self.begin() {
+            self.unsettled.store(true, Relaxed);
+            self.streams.append(id, kind, one_line(message), Wake::Later);
+        }
+    }
+
+    /// Sends what [`Outlet::emit_soon`] was given.
+    pub(super) fn flush(&self) {
+        if self.unsettled.swap(false, Relaxed)
+            && let Some(id) = self.stream()
+        {
+            self.streams.wake(id);
+        }
+    }
+
     /// Makes the answer a stream, if it is none yet.
     pub(super) fn begin(&self) -> Option<StreamId> {
         let mut state = lock(&self.state);
         match &*state {
             State::Begun { id, .. } => Some(*id),
-            State::Abandoned => None,
+            State::Shut => None,
             State::Pending => {
                 let reader = self.streams.begin_post();
                 let id = reader.stream();
@@ -81,7 +112,20 @@ impl Outlet {
     pub(super) fn take_reader(&self) -> Option<Reader> {
         match &mut *lock(&self.state) {
             State::Begun { reader, .. } => reader.take(),
-            State::Pending | State::Abandoned => None,
+            State::Pending | State::Shut => None,
+        }
+    }
+
+    /// The responses are there. Gives the stream that they go to; without one the answer is JSON, and nothing can be
+    /// sent ahead of it any more.
+    pub(super) fn settle(&self) -> Option<Reader> {
+        let mut state = lock(&self.state);
+        match &mut *state {
+            State::Begun { reader, .. } => reader.take(),
+            State::Pending | State::Shut => {
+                *state = State::Shut;
+                None
+            }
         }
     }
 
@@ -89,10 +133,10 @@ impl Outlet {
     pub(super) fn abandon(&self) {
         let mut state = lock(&self.state);
         match &mut *state {
-            State::Pending => *state = State::Abandoned,
+            State::Pending => *state = State::Shut,
             // A reader that was never taken was never read: dropping it tells the stream so.
             State::Begun { reader, .. } => drop(reader.take()),
-            State::Abandoned => {}
+            State::Shut => {}
         }
     }
 
@@ -122,7 +166,7 @@ impl Outlet {
     fn stream(&self) -> Option<StreamId> {
         match &*lock(&self.state) {
             State::Begun { id, .. } => Some(*id),
-            State::Pending | State::Abandoned => None,
+            State::Pending | State::Shut => None,
         }
     }
 }

@@ -7,7 +7,8 @@ use bytes::Bytes;
 use super::answer::{Answer, Form, Work, answer};
 use super::outlet::Outlet;
 use super::route::{Route, progress_token};
-use super::running::{Running, Ticket};
+use super::running::Running;
+use super::serving::Serving;
 use super::{Relay, Session};
 use crate::catalog::{Endpoint, Kind, Naming, Target};
 use crate::protocol::edit::{Text, one_line};
@@ -93,10 +94,11 @@ impl Relay {
         outlet: &Arc<Outlet>,
     ) -> Option<Text> {
         let ticket = Running::enter(session, request.id());
+        let serving = Serving { session, endpoint, request: &request, outlet, ticket: &ticket };
         // Work that is at a server notices both by itself, and first; this is for work that is not there yet.
         tokio::select! {
             biased;
-            response = self.dispatch(session, endpoint, &request, outlet, &ticket) => response,
+            response = self.dispatch(serving) => response,
             () = ticket.cancelled() => None,
             () = session.ended.cancelled() => {
                 let message = "The session ended while this request waited for servers; it did not run.";
@@ -106,14 +108,8 @@ impl Relay {
         }
     }
 
-    async fn dispatch(
-        self: &Arc<Self>,
-        session: &Arc<Session>,
-        endpoint: &Arc<Endpoint>,
-        request: &Request,
-        outlet: &Arc<Outlet>,
-        ticket: &Ticket,
-    ) -> Option<Text> {
+    async fn dispatch(self: &Arc<Self>, serving: Serving<'_>) -> Option<Text> {
+        let Serving { session, endpoint, request, outlet, .. } = serving;
         let result = match request.method() {
             Method::Ping => Ok(respond(request.id(), b"{}").into()),
             Method::Initialize => Err(RpcError::new(
@@ -132,11 +128,11 @@ impl Relay {
             | Method::ResourcesSubscribe
             | Method::ResourcesUnsubscribe
             | Method::Complete => match self.route(session, endpoint, request).await {
-                Ok(route) => return self.routed(session, request, route, outlet, ticket).await,
+                Ok(route) => return self.routed(serving, &route).await,
                 Err(error) => Err(error),
             },
             _ => match unknown(endpoint, request) {
-                Ok(route) => return self.call(session, request, route, outlet, ticket).await,
+                Ok(route) => return self.call(serving, &route).await,
                 Err(error) => Err(error),
             },
         };
@@ -148,18 +144,11 @@ impl Relay {
         })
     }
 
-    async fn routed(
-        self: &Arc<Self>,
-        session: &Arc<Session>,
-        request: &Request,
-        route: Route,
-        outlet: &Arc<Outlet>,
-        ticket: &Ticket,
-    ) -> Option<Text> {
-        match request.method() {
-            Method::ResourcesSubscribe => self.subscribe(session, request, route, outlet, ticket).await,
-            Method::ResourcesUnsubscribe => self.unsubscribe(session, request, route, outlet, ticket).await,
-            _ => self.call(session, request, route, outlet, ticket).await,
+    async fn routed(self: &Arc<Self>, serving: Serving<'_>, route: &Route) -> Option<Text> {
+        match serving.request.method() {
+            Method::ResourcesSubscribe => self.subscribe(serving, route).await,
+            Method::ResourcesUnsubscribe => self.unsubscribe(serving, route).await,
+            _ => self.call(serving, route).await,
         }
     }
 

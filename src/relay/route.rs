@@ -9,7 +9,8 @@ use crate::catalog::{Endpoint, Kind, Naming, Target, View};
 use crate::protocol::envelope::{Request, Span};
 use crate::protocol::error::{Code, RpcError};
 use crate::protocol::method::Method;
-use crate::protocol::object::{Object, quoted, text};
+use crate::protocol::object::{Object, is_variant, quoted, text};
+use crate::settings::ServerSettings;
 use crate::store::lock;
 
 /// Where a request goes.
@@ -69,7 +70,8 @@ impl Relay {
         if let Some(target) = self.view(session, endpoint, named.kind).target(&named.name) {
             return Ok(target.clone());
         }
-        let view = self.view_again(session, endpoint, named.kind).await;
+        let found = |view: &View| view.target(&named.name).is_some();
+        let view = self.view_again(session, endpoint, named.kind, found).await;
         view.target(&named.name).cloned().ok_or_else(|| {
             let (what, reason) = match named.kind {
                 Kind::Tools => ("tool", "unknown_tool"),
@@ -93,22 +95,26 @@ impl Relay {
         if let Some(target) = explicit_target(endpoint, uri) {
             return Ok(target);
         }
-        let listed = |kind| self.view(session, endpoint, kind);
-        if let Some(found) = find(uri, &listed(Kind::Resources), &listed(Kind::Templates)) {
-            return Ok(found);
+        if let Some(found) = self.view(session, endpoint, Kind::Resources).target(uri) {
+            return Ok(found.clone());
         }
-        // Links inside results need not be in any list (G8).
+        // Links inside results need not be in any list, and are known more surely than what a template fits (G8).
         let seen = lock(&session.attached.seen_uris).server_of(uri);
         let seen = seen.and_then(|name| endpoint.servers.iter().find(|s| s.name == *name));
         if let Some(server) = seen {
             return Ok(Target { server: server.clone(), own: uri.into() });
         }
+        if let Some(found) = templated(uri, &self.view(session, endpoint, Kind::Templates)) {
+            return Ok(found);
+        }
         let (resources, templates) = futures_util::future::join(
-            self.view_again(session, endpoint, Kind::Resources),
-            self.view_again(session, endpoint, Kind::Templates),
+            // Of two servers with one URI the first has it, so all are waited for.
+            self.view_again(session, endpoint, Kind::Resources, |_| false),
+            self.view_again(session, endpoint, Kind::Templates, |_| false),
         )
         .await;
-        find(uri, &resources, &templates).ok_or_else(|| {
+        let found = resources.target(uri).cloned().or_else(|| templated(uri, &templates));
+        found.or_else(|| self.only_one_with_resources(endpoint, uri)).ok_or_else(|| {
             let shown: String = uri.chars().take(256).collect();
             let missing = missing(&resources, endpoint);
             let message =
@@ -118,14 +124,26 @@ impl Relay {
     }
 }
 
-/// Where a URI leads by the lists.
-fn find(uri: &str, resources: &View, templates: &View) -> Option<Target> {
-    let expanded = || {
-        // A template leads to its server; the URI is the caller's own.
-        let found = templates.target(uri).or_else(|| templates.expanded_target(uri))?;
-        Some(Target { server: found.server.clone(), own: uri.into() })
-    };
-    resources.target(uri).cloned().or_else(expanded)
+/// Where a URI leads by the templates: to the template's server; the URI is the caller's own.
+fn templated(uri: &str, templates: &View) -> Option<Target> {
+    let found = templates.target(uri).or_else(|| templates.expanded_target(uri))?;
+    Some(Target { server: found.server.clone(), own: uri.into() })
+}
+
+// === impl Relay ===
+
+impl Relay {
+    /// Servers need not list what they can read: if only one of them has resources at all, it may know the URI.
+    fn only_one_with_resources(&self, endpoint: &Endpoint, uri: &str) -> Option<Target> {
+        let has = |server: &&Arc<ServerSettings>| {
+            self.catalog.introduction(server).is_some_and(|i| {
+                Object::parse(&i.capabilities).is_ok_and(|c| c.get(Kind::Resources.capability()).is_some())
+            })
+        };
+        let mut servers = endpoint.servers.iter().filter(has);
+        let only = servers.next().filter(|_| servers.next().is_none())?;
+        Some(Target { server: only.clone(), own: uri.into() })
+    }
 }
 
 /// Which servers' lists are not known at present, for a person who misses something.
@@ -152,7 +170,19 @@ pub(super) fn progress_token(
     Ok(token.map(|t| (Span::of(t, request.bytes()), t.into())))
 }
 
+/// Refuses a member that some servers would take for one of `known` though its case differs (case-G07).
+fn no_variants(params: &Object<'_>, known: &[&str]) -> Result<(), RpcError> {
+    match params.iter().find(|(name, _)| known.iter().any(|known| is_variant(name, known))) {
+        None => Ok(()),
+        Some((name, _)) => {
+            let shown: String = name.chars().take(64).collect();
+            Err(invalid(format!("member `{shown}` of params differs from another name in case only")))
+        }
+    }
+}
+
 fn named<'a>(method: &Method, params: &Object<'a>) -> Result<Named<'a>, RpcError> {
+    no_variants(params, &["name", "uri", "ref"])?;
     let (kind, raw) = match method {
         Method::PromptsGet => (Kind::Prompts, params.get("name")),
         Method::ResourcesRead | Method::ResourcesSubscribe | Method::ResourcesUnsubscribe => {
@@ -161,6 +191,7 @@ fn named<'a>(method: &Method, params: &Object<'a>) -> Result<Named<'a>, RpcError
         Method::Complete => {
             let reference = params.get("ref").and_then(|raw| Object::parse(raw).ok());
             let reference = reference.ok_or_else(|| invalid("completion/complete needs a `ref` object"))?;
+            no_variants(&reference, &["type", "name", "uri"])?;
             match reference.text("type").as_deref() {
                 Some("ref/prompt") => (Kind::Prompts, reference.get("name")),
                 Some("ref/resource") => (Kind::Templates, reference.get("uri")),

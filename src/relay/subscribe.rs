@@ -4,9 +4,8 @@ use std::sync::Arc;
 
 use super::conversation::Subscription;
 use super::links::Connected;
-use super::outlet::Outlet;
 use super::route::Route;
-use super::running::Ticket;
+use super::serving::Serving;
 use super::{Relay, Session};
 use crate::protocol::edit::Text;
 use crate::protocol::envelope::{Message, Request};
@@ -22,18 +21,12 @@ const MOST_SUBSCRIPTIONS: usize = 10_000;
 // === impl Relay ===
 
 impl Relay {
-    pub(super) async fn subscribe(
-        self: &Arc<Self>,
-        session: &Arc<Session>,
-        request: &Request,
-        route: Route,
-        outlet: &Arc<Outlet>,
-        ticket: &Ticket,
-    ) -> Option<Text> {
-        let Some(uri) = uri(request) else { return self.call(session, request, route, outlet, ticket).await };
+    pub(super) async fn subscribe(self: &Arc<Self>, serving: Serving<'_>, route: &Route) -> Option<Text> {
+        let Serving { session, request, .. } = serving;
+        let Some(uri) = uri(request) else { return self.call(serving, route).await };
         // Remembered before the server is asked: it may tell of a change before its answer is read.
-        let added = remember(session, &uri, &route);
-        let response = self.call(session, request, route, outlet, ticket).await;
+        let added = remember(session, &uri, route);
+        let response = self.call(serving, route).await;
         if response.as_ref().is_some_and(succeeded) {
             let _ = self.sessions.change(session, Change::Subscribe(uri)).await;
         } else if added == Added::Now {
@@ -42,14 +35,8 @@ impl Relay {
         response
     }
 
-    pub(super) async fn unsubscribe(
-        self: &Arc<Self>,
-        session: &Arc<Session>,
-        request: &Request,
-        route: Route,
-        outlet: &Arc<Outlet>,
-        ticket: &Ticket,
-    ) -> Option<Text> {
+    pub(super) async fn unsubscribe(self: &Arc<Self>, serving: Serving<'_>, route: &Route) -> Option<Text> {
+        let Serving { session, request, .. } = serving;
         if let Some(uri) = uri(request) {
             lock(&session.attached.subscriptions).remove(&uri);
             let _ = self.sessions.change(session, Change::Unsubscribe(uri)).await;
@@ -61,7 +48,7 @@ impl Relay {
         if shared && self.sessions_of(session.attached.tenant.as_deref()).iter().any(subscribed) {
             return Some(super::request::respond(request.id(), b"{}").into());
         }
-        self.call(session, request, route, outlet, ticket).await
+        self.call(serving, route).await
     }
 }
 

@@ -229,16 +229,15 @@ impl<A: Attachment> Sessions<A> {
     /// a flood at the cap stays cheap (case-I05).
     async fn take_place(&self, binding: &Binding, cap: PrincipalCap) -> Result<(), OpenError> {
         let first_try = self.try_place(binding, cap);
-        if first_try.is_ok() || !self.sweep_is_due() {
+        if first_try.is_ok() || !self.sweep_is_due(Instant::now()) {
             return first_try;
         }
         self.sweep().await;
         self.try_place(binding, cap)
     }
 
-    fn sweep_is_due(&self) -> bool {
+    fn sweep_is_due(&self, now: Instant) -> bool {
         let mut swept = lock(&self.swept);
-        let now = Instant::now();
         let due = swept.is_none_or(|last| now.duration_since(last) >= SWEEP_FOR_PLACE);
         if due {
             *swept = Some(now);
@@ -290,3 +289,6 @@ impl EndReason {
         }
     }
 }
+
+#[cfg(test)]
+mod tests;

@@ -191,7 +191,7 @@ impl Setup {
                     until.cancelled().await;
                     Stop::Announced
                 })
-                .await
+                .await;
         });
         let end = stop.clone().drop_guard();
         TestGateway { address, gateway: Running { metrics }, stop, _end: end, served }

@@ -1,3 +1,5 @@
+//! What is watched on one connection.
+
 use super::*;
 
 fn limits() -> LimitSettings {

@@ -2,6 +2,21 @@
 
 use super::*;
 
+/// case-G07: what differs in case only is known for it, in the ways that readers fold case.
+#[test]
+fn variants_of_a_name_are_recognised() {
+    for (name, known, expected) in [
+        ("name", "name", false),
+        ("Name", "name", true),
+        ("NAME", "name", true),
+        ("param\u{17f}", "params", true),
+        ("names", "name", false),
+        ("nam\u{e9}", "name", false),
+    ] {
+        assert_eq!(is_variant(name, known), expected, "{name}");
+    }
+}
+
 #[test]
 fn keeps_order_and_spelling() {
     let object =

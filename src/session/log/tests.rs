@@ -1,3 +1,5 @@
+//! What goes first when a log is full.
+
 use super::*;
 
 const NONE: Surplus = Surplus { events: 0, bytes: 0, within: 0 };

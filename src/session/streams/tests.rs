@@ -1,3 +1,5 @@
+//! Streams of one session: bounds, replay, hand-over.
+
 use std::task::{Context, Poll, Waker};
 
 use bytes::Bytes;

@@ -18,7 +18,7 @@ pub struct Limits {
     pub headers: Size,
     /// How long the head of a request may take.
     pub header_read: Span,
-    /// How long the body of a request may take.
+    /// How long the body of a request may take, and a caller nothing of its answer.
     pub body_read: Span,
     /// Open connections from callers; over it new ones wait in the kernel's queue.
     #[schemars(range(min = 1))]

@@ -6,6 +6,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use bytes::Bytes;
+use futures_util::FutureExt as _;
 use http::{HeaderValue, Method, StatusCode};
 use hyper::body::Incoming;
 
@@ -40,7 +41,14 @@ pub(super) async fn follow(
     let mut cursor = Cursor::default();
     let mut backoff = Backoff::new(peer.pace);
     loop {
-        let end = match events.next().await {
+        let next = match events.next().now_or_never() {
+            Some(next) => next,
+            None => {
+                listener.settled();
+                events.next().await
+            }
+        };
+        let end = match next {
             Ok(event) => {
                 if cursor.advance(&event) == Position::Known {
                     continue;
@@ -65,6 +73,7 @@ pub(super) async fn follow(
             }
             Err(end) => end,
         };
+        listener.settled();
         match end {
             End::TooLarge => return Err(fault::too_large(server, peer.limit().0)),
             End::Broken | End::Clean if cursor.id.is_none() => return Err(fault::broken(server)),

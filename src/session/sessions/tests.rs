@@ -1,0 +1,146 @@
+//! Sessions: opened under caps, found by those they belong to, ended once.
+
+use std::sync::atomic::AtomicBool;
+
+use super::*;
+use crate::protocol::capability::CapabilityClass;
+use crate::protocol::revision::Revision;
+use crate::store::{MemoryStore, SessionKey, Stored};
+
+/// Remembers that its session ended.
+#[derive(Debug, Default)]
+struct Ended(AtomicBool);
+
+impl Attachment for Ended {
+    fn on_end(&self, _: EndReason) {
+        self.0.store(true, Relaxed);
+    }
+}
+
+/// A store that can be cut off, and counts changes.
+#[derive(Default)]
+struct Flaky {
+    inner: MemoryStore,
+    cut: AtomicBool,
+    changes: AtomicUsize,
+}
+
+impl Flaky {
+    fn or_cut<'a, T: Send + 'a>(&'a self, stored: Stored<'a, T>) -> Stored<'a, T> {
+        if self.cut.load(Relaxed) { Box::pin(async { Err(StoreError::Unreachable) }) } else { stored }
+    }
+}
+
+impl SessionStore for Flaky {
+    fn create(&self, key: SessionKey, record: Record) -> Stored<'_, ()> {
+        self.or_cut(self.inner.create(key, record))
+    }
+
+    fn load(&self, key: SessionKey) -> Stored<'_, Option<Record>> {
+        self.or_cut(self.inner.load(key))
+    }
+
+    fn change(&self, key: SessionKey, epoch: Epoch, change: Change) -> Stored<'_, ()> {
+        self.changes.fetch_add(1, Relaxed);
+        self.or_cut(self.inner.change(key, epoch, change))
+    }
+
+    fn adopt(&self, key: SessionKey, from: Epoch, by: ReplicaId) -> Stored<'_, Epoch> {
+        self.or_cut(self.inner.adopt(key, from, by))
+    }
+
+    fn release(&self, key: SessionKey, epoch: Epoch) -> Stored<'_, ()> {
+        self.or_cut(self.inner.release(key, epoch))
+    }
+
+    fn remove(&self, key: SessionKey) -> Stored<'_, Option<Record>> {
+        self.or_cut(self.inner.remove(key))
+    }
+}
+
+fn sessions(store: Arc<Flaky>, settings: SessionSettings) -> Sessions<Ended> {
+    Sessions::new(store, settings, Arc::default(), Arc::new(Metrics::default()))
+}
+
+fn binding(principal: u8) -> Binding {
+    Binding { principal: [principal; 32], endpoint: "/mcp".into() }
+}
+
+async fn open(sessions: &Sessions<Ended>, principal: u8) -> Result<Arc<Session<Ended>>, OpenError> {
+    let greeting = Greeting {
+        revision: Revision::LATEST_LEGACY,
+        params: "{}".into(),
+        capabilities: "{}".into(),
+        client_info: "{}".into(),
+        class: CapabilityClass::NONE,
+    };
+    sessions.open(binding(principal), greeting, PrincipalCap::Held, Ended::default()).await
+}
+
+/// case-I05: looking for expired sessions costs as much as there are sessions, so a flood may not ask for it.
+#[tokio::test]
+async fn expired_sessions_are_looked_for_once_a_second() {
+    let sessions = sessions(Arc::default(), SessionSettings::default());
+    let now = Instant::now();
+    let asked = [0, 1, 500, 999, 1000, 1001, 1999, 2000];
+    let due = asked.map(|ms| sessions.sweep_is_due(now + Duration::from_millis(ms)));
+    assert_eq!(due, [true, false, false, false, true, false, false, true]);
+}
+
+/// case-J05: no session begins that is not stored, and it holds no place.
+#[tokio::test]
+async fn what_cannot_be_stored_is_not_opened_and_holds_no_place() {
+    let store = Arc::new(Flaky::default());
+    let sessions = sessions(store.clone(), SessionSettings { max: 1, ..SessionSettings::default() });
+    store.cut.store(true, Relaxed);
+    for _ in 0..3 {
+        let refused = open(&sessions, 1).await.map(|_| ());
+        assert_eq!(refused, Err(OpenError::Store(StoreError::Unreachable)));
+    }
+    store.cut.store(false, Relaxed);
+    assert!(open(&sessions, 1).await.is_ok());
+    assert_eq!(open(&sessions, 2).await.map(|_| ()), Err(OpenError::Full));
+}
+
+/// case-J05: a session that lives here goes on while the store is away.
+#[tokio::test]
+async fn a_live_session_is_found_and_ended_without_its_store() {
+    let store = Arc::new(Flaky::default());
+    let sessions = sessions(store.clone(), SessionSettings::default());
+    let session = open(&sessions, 1).await.expect("opened");
+    store.cut.store(true, Relaxed);
+    assert!(sessions.find(&session.id, &binding(1)).await.is_some());
+    assert!(sessions.end(&session, EndReason::Delete).await);
+    assert!(session.attached.0.load(Relaxed) && session.ended.is_cancelled());
+    assert!(sessions.find(&session.id, &binding(1)).await.is_none());
+    assert!(!sessions.end(&session, EndReason::Delete).await, "it ends once");
+    assert!(sessions.is_empty());
+}
+
+/// Activity is written at most once per quarter of the idle time, however much there is of it.
+#[tokio::test]
+async fn activity_is_written_rarely() {
+    let store = Arc::new(Flaky::default());
+    let settings = SessionSettings { idle: Duration::from_millis(400), ..SessionSettings::default() };
+    let sessions = sessions(store.clone(), settings);
+    let session = open(&sessions, 1).await.expect("opened");
+    let began = Instant::now();
+    while began.elapsed() < Duration::from_millis(250) {
+        assert!(sessions.find(&session.id, &binding(1)).await.is_some());
+        tokio::task::yield_now().await;
+    }
+    let written = store.changes.load(Relaxed);
+    assert!((1..=3).contains(&written), "{written} writes");
+}
+
+/// case-I01, case-I03: a session is found by those it is bound to, at its endpoint.
+#[tokio::test]
+async fn others_do_not_find_a_session() {
+    let sessions = sessions(Arc::default(), SessionSettings::default());
+    let session = open(&sessions, 1).await.expect("opened");
+    let elsewhere = Binding { endpoint: "/t1/mcp".into(), ..binding(1) };
+    for other in [binding(2), elsewhere] {
+        assert!(sessions.find(&session.id, &other).await.is_none());
+    }
+    assert!(sessions.find(&session.id, &binding(1)).await.is_some());
+}
