@@ -3,6 +3,7 @@
 use std::collections::VecDeque;
 use std::hash::{DefaultHasher, Hash, Hasher};
 use std::sync::Arc;
+use std::task::Poll;
 use std::time::Duration;
 
 use bytes::Bytes;
@@ -41,14 +42,7 @@ pub(super) async fn follow(
     let mut cursor = Cursor::default();
     let mut backoff = Backoff::new(peer.pace);
     loop {
-        let next = match events.next().now_or_never() {
-            Some(next) => next,
-            None => {
-                listener.settled();
-                events.next().await
-            }
-        };
-        let end = match next {
+        let end = match next(&mut events, listener).await {
             Ok(event) => {
                 if cursor.advance(&event) == Position::Known {
                     continue;
@@ -83,6 +77,29 @@ pub(super) async fn follow(
         }
         events = resume(peer, session, &mut cursor, &mut backoff).await?;
     }
+}
+
+/// The next event. Before it waits for one, it tells the listener that those which came together are all there.
+async fn next(events: &mut Events, listener: &Arc<dyn Listener>) -> Result<Event, End> {
+    if let Some(next) = events.next().now_or_never() {
+        return next;
+    }
+    // hyper hands out a body piece by piece, each from its own task: one turn for that task, and the next piece of
+    // what has arrived already is here.
+    let mut turn_given = false;
+    std::future::poll_fn(|cx| {
+        if std::mem::replace(&mut turn_given, true) {
+            return Poll::Ready(());
+        }
+        cx.waker().wake_by_ref();
+        Poll::Pending
+    })
+    .await;
+    if let Some(next) = events.next().now_or_never() {
+        return next;
+    }
+    listener.settled();
+    events.next().await
 }
 
 /// Opens the stream again behind the cursor.
