@@ -62,7 +62,7 @@ impl Exchange {
         if let Some(place) = place {
             let message = Edit::of(message.bytes()).replace(place, token).finish();
             // Progress is for the stream of its call and for no other.
-            self.outlet.emit(EventKind::Progress { exchange: self.number }, message);
+            self.outlet.emit_soon(EventKind::Progress { exchange: self.number }, message);
         }
     }
 }
@@ -93,6 +93,10 @@ impl Listener for Exchange {
             }
             None => reply.refuse(Code::Internal.number(), "the call that this belongs to is over"),
         }
+    }
+
+    fn settled(&self) {
+        self.outlet.flush();
     }
 
     fn polled(&self, _retry: Option<std::time::Duration>) {

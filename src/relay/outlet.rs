@@ -1,5 +1,6 @@
 //! Where the messages for one POST go: nowhere yet, or onto its stream.
 
+use std::sync::atomic::{AtomicBool, Ordering::Relaxed};
 use std::sync::{Arc, Mutex};
 
 use bytes::Bytes;
@@ -8,6 +9,7 @@ use tokio::sync::Notify;
 use super::answer::Form;
 use crate::protocol::edit::one_line;
 use crate::session::log::EventKind;
+use crate::session::stream::Wake;
 use crate::session::{Reader, StreamId, Streams};
 use crate::store::lock;
 
@@ -20,6 +22,8 @@ pub(super) struct Outlet {
     request_id: Arc<str>,
     state: Mutex<State>,
     begun: Notify,
+    /// Whether something was added that its reader was not woken for.
+    unsettled: AtomicBool,
 }
 
 #[derive(Debug)]
@@ -36,7 +40,14 @@ enum State {
 
 impl Outlet {
     pub(super) fn new(streams: Arc<Streams>, form: Form, request_id: Arc<str>) -> Arc<Self> {
-        Arc::new(Self { streams, form, request_id, state: Mutex::new(State::Pending), begun: Notify::new() })
+        Arc::new(Self {
+            streams,
+            form,
+            request_id,
+            state: Mutex::new(State::Pending),
+            begun: Notify::new(),
+            unsettled: AtomicBool::new(false),
+        })
     }
 
     /// The id of the HTTP request.
@@ -53,6 +64,26 @@ impl Outlet {
         match self.begin() {
             Some(id) => self.streams.push(id, kind, one_line(message)),
             None => false,
+        }
+    }
+
+    /// The same for one of many messages that come right behind each other; [`Outlet::flush`] sends them.
+    pub(super) fn emit_soon(&self, kind: EventKind, message: Bytes) {
+        if self.form == Form::JsonOnly {
+            return;
+        }
+        if let Some(id) = self.begin() {
+            self.unsettled.store(true, Relaxed);
+            self.streams.append(id, kind, one_line(message), Wake::Later);
+        }
+    }
+
+    /// Sends what [`Outlet::emit_soon`] was given.
+    pub(super) fn flush(&self) {
+        if self.unsettled.swap(false, Relaxed)
+            && let Some(id) = self.stream()
+        {
+            self.streams.wake(id);
         }
     }
 

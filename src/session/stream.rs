@@ -25,6 +25,15 @@ pub enum StreamRole {
     Get,
 }
 
+/// When the reader hears of an event.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Wake {
+    /// At once.
+    Now,
+    /// With those that come right behind it, so that they leave in one write.
+    Later,
+}
+
 /// Whether more will come.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Phase {
@@ -85,7 +94,7 @@ impl Stream {
     }
 
     /// Adds an event and wakes the reader. `false` if nobody can ever read it.
-    pub(super) fn push(&mut self, kind: EventKind, payload: Bytes, now: Instant) -> bool {
+    pub(super) fn push(&mut self, kind: EventKind, payload: Bytes, now: Instant, wake: Wake) -> bool {
         if self.role == StreamRole::Post && self.slots.is_empty() && !self.resumable {
             return false;
         }
@@ -93,7 +102,9 @@ impl Stream {
         self.log.push(Entry { place: self.last_place, kind, payload });
         if let Some(slot) = self.current() {
             slot.note_unread(now);
-            slot.wake();
+            if wake == Wake::Now {
+                slot.wake();
+            }
             if slot.ending.is_some() {
                 self.promote();
             }

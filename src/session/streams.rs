@@ -11,7 +11,7 @@ use super::event::{EventId, StreamId};
 use super::log::{Budget, EventKind, Surplus, Usage};
 use super::notices::{Notice, Notices};
 use super::reader::{Reader, ReaderId};
-use super::stream::{Ending, Phase, Stream, StreamRole};
+use super::stream::{Ending, Phase, Stream, StreamRole, Wake};
 use crate::protocol::revision::Revision;
 use crate::settings::StreamSettings;
 use crate::store::{Epoch, lock};
@@ -143,12 +143,24 @@ impl Streams {
 
     /// Adds an event to a stream. `false` if nobody can ever read it, or there is no such stream.
     pub fn push(&self, id: StreamId, kind: EventKind, payload: Bytes) -> bool {
+        self.append(id, kind, payload, Wake::Now)
+    }
+
+    /// The same, waking the reader now or with [`Streams::wake`].
+    pub fn append(&self, id: StreamId, kind: EventKind, payload: Bytes, wake: Wake) -> bool {
         let mut inner = lock(&self.inner);
         let now = Instant::now();
         let Some(stream) = inner.streams.get_mut(&id) else { return false };
-        let kept = stream.push(kind, payload, now);
+        let kept = stream.push(kind, payload, now, wake);
         inner.trim(&self.settings);
         kept
+    }
+
+    /// Wakes the reader of a stream.
+    pub fn wake(&self, id: StreamId) {
+        if let Some(stream) = lock(&self.inner).streams.get_mut(&id) {
+            stream.wake_reader();
+        }
     }
 
     /// Adds an event to the standalone GET. `false` if none was opened yet.

@@ -21,6 +21,9 @@ pub trait Listener: Send + Sync {
     /// resumes it, and the caller may be told the same.
     fn polled(&self, _retry: Option<Duration>) {}
 
+    /// Everything that arrived together was handed over: what waits for more to come need wait no longer.
+    fn settled(&self) {}
+
     /// The link had to begin anew (lost upstream session): subscriptions and log level must be sent again.
     fn renewed(&self) {}
 }

@@ -34,7 +34,7 @@ struct Left {
     memory: u64,
 }
 
-/// case-B01 case-C01: no process, no descriptor, no session is left, and the second round leaves no more than the
+/// case-A07: no process, no descriptor, no session is left, and the second round leaves no more than the
 /// first.
 #[tokio::test(flavor = "multi_thread")]
 async fn callers_that_come_and_go_leave_nothing() {

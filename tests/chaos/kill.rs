@@ -2,12 +2,17 @@
 
 use std::time::{Duration, Instant};
 
+use futures_util::future::join_all;
 use rustix::process::{Pid, Signal, kill_process};
 use serde_json::{Value, json};
 
 use crate::binary::{Binary, MCPGATE};
 use crate::client::{Client, Stream, request, tool};
+use crate::kept_alive::{KeptAlive, Session};
 use crate::process::{children, descendants, lives};
+
+/// How many sessions one server has.
+const SESSIONS: usize = 200;
 
 /// case-C03: the caller of a child that is killed in mid-call hears of it at once, and the next call works.
 #[tokio::test]
@@ -48,6 +53,35 @@ async fn a_restarted_http_server_fails_its_call_and_is_found_again() {
     let counted =
         client.call(2, "tools/call", tool("mcp_demo_count_words", json!({"text": "one two"}))).await;
     assert_eq!(counted["result"]["structuredContent"]["words"], 2, "{counted}");
+}
+
+/// case-D15: hundreds of sessions survive that their server is started anew.
+#[tokio::test]
+async fn a_restarted_http_server_is_found_again_by_all_sessions() {
+    let demo = "mcpServers: { demo: { command: mcpgate, args: [demo-server], isolation: shared } }";
+    let behind = Binary::serve(demo).await;
+    let url = behind.url("/servers/demo/mcp");
+    let gateway = Binary::serve(&format!("mcpServers: {{ demo: {{ url: '{url}' }} }}")).await;
+    let call = async |(mut caller, session): (KeptAlive, Session)| {
+        let answer = caller.call(&session, tool("count_words", json!({"text": "one two three"}))).await;
+        assert!(answer.contains(r#""words":3"#), "{answer}");
+        (caller, session)
+    };
+    let begun = (0..SESSIONS).map(async |_| {
+        let mut caller = KeptAlive::connect(gateway.address, "/servers/demo/mcp").await;
+        let session = caller.initialize().await;
+        call((caller, session)).await
+    });
+    let sessions = join_all(begun).await;
+
+    let address = behind.address;
+    behind.process.signal(Signal::KILL);
+    behind.process.ended(Duration::from_secs(5)).await;
+    let behind = Binary::serve_at(address, tempfile::tempdir().unwrap(), demo).await;
+    let restarted = Instant::now();
+    join_all(sessions.into_iter().map(call)).await;
+    assert!(restarted.elapsed() < Duration::from_secs(30), "it took {:?}", restarted.elapsed());
+    behind.await_metric("mcpgate_sessions_active", SESSIONS as f64).await;
 }
 
 /// case-C07: a gateway that is killed leaves neither children nor theirs.

@@ -19,6 +19,7 @@ mod client;
 mod conformance;
 mod drivers;
 mod kit;
+mod lossless;
 #[path = "../support/process.rs"]
 mod process;
 mod quickstart;

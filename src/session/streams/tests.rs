@@ -4,6 +4,7 @@ use std::task::{Context, Poll, Waker};
 
 use bytes::Bytes;
 
+use super::super::stream::Wake;
 use super::*;
 use crate::protocol::sse::{ByteLimit, Decoder};
 use crate::session::Step;
@@ -303,10 +304,10 @@ fn a_caller_that_stays_away_for_too_long_is_told_to_come_back() {
     let log = inner.streams.get_mut(&stream).expect("a stream");
     let began = Instant::now();
     for n in 0..40 {
-        log.push(EventKind::Notification, message(n), began);
+        log.push(EventKind::Notification, message(n), began, Wake::Now);
     }
     assert!(log.is_attended(), "a burst is no absence");
-    log.push(EventKind::Notification, message(40), began + Duration::from_secs(2));
+    log.push(EventKind::Notification, message(40), began + Duration::from_secs(2), Wake::Now);
     assert!(!log.is_attended());
     drop(inner);
     assert!(!streams.has_readers(), "it does not keep its session alive");

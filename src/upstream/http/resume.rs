@@ -3,9 +3,11 @@
 use std::collections::VecDeque;
 use std::hash::{DefaultHasher, Hash, Hasher};
 use std::sync::Arc;
+use std::task::Poll;
 use std::time::Duration;
 
 use bytes::Bytes;
+use futures_util::FutureExt as _;
 use http::{HeaderValue, Method, StatusCode};
 use hyper::body::Incoming;
 
@@ -40,7 +42,7 @@ pub(super) async fn follow(
     let mut cursor = Cursor::default();
     let mut backoff = Backoff::new(peer.pace);
     loop {
-        let end = match events.next().await {
+        let end = match next(&mut events, listener).await {
             Ok(event) => {
                 if cursor.advance(&event) == Position::Known {
                     continue;
@@ -65,6 +67,7 @@ pub(super) async fn follow(
             }
             Err(end) => end,
         };
+        listener.settled();
         match end {
             End::TooLarge => return Err(fault::too_large(server, peer.limit().0)),
             End::Broken | End::Clean if cursor.id.is_none() => return Err(fault::broken(server)),
@@ -74,6 +77,29 @@ pub(super) async fn follow(
         }
         events = resume(peer, session, &mut cursor, &mut backoff).await?;
     }
+}
+
+/// The next event. Before it waits for one, it tells the listener that those which came together are all there.
+async fn next(events: &mut Events, listener: &Arc<dyn Listener>) -> Result<Event, End> {
+    if let Some(next) = events.next().now_or_never() {
+        return next;
+    }
+    // hyper hands out a body piece by piece, each from its own task: one turn for that task, and the next piece of
+    // what has arrived already is here.
+    let mut turn_given = false;
+    std::future::poll_fn(|cx| {
+        if std::mem::replace(&mut turn_given, true) {
+            return Poll::Ready(());
+        }
+        cx.waker().wake_by_ref();
+        Poll::Pending
+    })
+    .await;
+    if let Some(next) = events.next().now_or_never() {
+        return next;
+    }
+    listener.settled();
+    events.next().await
 }
 
 /// Opens the stream again behind the cursor.

@@ -112,7 +112,10 @@ impl Reader {
         let params = progress.params().and_then(|p| Object::parse(p).ok());
         let id = params.and_then(|p| p.get("progressToken").and_then(upstream_id));
         match id.and_then(|id| self.wire.pending.listener(id)) {
-            Some(listener) => listener.notification(progress),
+            Some(listener) => {
+                listener.notification(progress);
+                listener.settled();
+            }
             None => self.wire.metrics.unattributed(self.wire.server()),
         }
     }
