@@ -9,6 +9,7 @@ pub mod kind;
 pub mod list;
 pub mod name;
 pub mod pattern;
+pub mod persist;
 pub mod shelf;
 pub mod shelves;
 pub mod template;

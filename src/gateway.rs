@@ -94,6 +94,11 @@ impl Gateway {
         Ok(Self { settings, relay, edge, metrics, tasks, draining, closing })
     }
 
+    /// What carries its messages, for one who reads the config again.
+    pub fn relay(&self) -> Arc<Relay> {
+        self.relay.clone()
+    }
+
     /// What it counts.
     pub fn metrics(&self) -> Arc<Metrics> {
         self.metrics.clone()
@@ -118,6 +123,7 @@ impl Gateway {
         };
         tasks.spawn(relay.clone().sweep_until(closing.clone()));
         tasks.spawn(relay.clone().announce_until(closing.clone()));
+        tasks.spawn(relay.clone().keep_catalog_until(closing.clone()));
         let limits = Arc::new(settings.limits.clone());
         let accepting =
             serve::serve(listeners.callers, edge.router(), limits, tasks.clone(), closing.clone());

@@ -13,6 +13,7 @@ mod coalesce;
 mod conversation;
 mod exchange;
 mod initialize;
+mod keep;
 mod links;
 mod listener;
 mod lists;
@@ -21,6 +22,7 @@ mod notify;
 mod outlet;
 mod reading;
 mod relist;
+mod reload;
 pub mod request;
 mod restore;
 mod route;
@@ -38,7 +40,8 @@ use arc_swap::ArcSwap;
 use tokio_util::sync::CancellationToken;
 use tokio_util::task::TaskTracker;
 
-use crate::catalog::{Catalog, Endpoint, Kind};
+use crate::catalog::persist::Files;
+use crate::catalog::{Catalog, Endpoint};
 use crate::session::event::EventId;
 use crate::session::streams::ResumeError;
 use crate::session::{Binding, EndReason, Reader, SessionId, Sessions};
@@ -72,11 +75,13 @@ pub struct Relay {
     endpoints: ArcSwap<HashMap<Arc<str>, Arc<Endpoint>>>,
     sessions: Sessions<Conversation>,
     catalog: Catalog,
+    /// Where last good catalogs are kept, if anywhere.
+    files: Option<Files>,
     connector: Connector,
     children: links::ChildCaps,
     shared: shared::SharedLinks,
     /// Lists of shared links that are being read again.
-    relisting: coalesce::Coalesced<(Arc<str>, Kind)>,
+    relisting: coalesce::Coalesced<relist::ListKey>,
     in_flight: usize,
     grace: Duration,
     tasks: TaskTracker,
@@ -88,7 +93,7 @@ pub struct Relay {
 // === impl Relay ===
 
 impl Relay {
-    /// A relay for these settings; its work runs on `tasks`.
+    /// A relay for these settings; its work runs on `tasks`. Reads kept catalogs, so it blocks for a moment.
     pub fn new(
         settings: &Settings,
         store: Arc<dyn SessionStore>,
@@ -97,10 +102,16 @@ impl Relay {
         metrics: Arc<Metrics>,
     ) -> Arc<Self> {
         let streams = Arc::new(settings.streams.clone());
+        let catalog = Catalog::new(&settings.servers, metrics.clone());
+        let files = settings.state_dir.as_deref().map(Files::under);
+        if let Some(files) = &files {
+            files.load(&catalog);
+        }
         Arc::new(Self {
             endpoints: ArcSwap::from_pointee(by_path(settings)),
             sessions: Sessions::new(store, settings.sessions.clone(), streams, metrics.clone()),
-            catalog: Catalog::new(&settings.servers, metrics.clone()),
+            catalog,
+            files,
             connector,
             children: links::ChildCaps::default(),
             shared: shared::SharedLinks::default(),
@@ -156,11 +167,6 @@ impl Relay {
     /// Ends a session at its caller's word.
     pub async fn end(&self, session: &Arc<Session>) {
         self.sessions.end(session, EndReason::Delete).await;
-    }
-
-    /// Takes changed servers and endpoints into force.
-    pub fn reload(&self, settings: &Settings) {
-        self.endpoints.store(Arc::new(by_path(settings)));
     }
 
     /// Ends all open streams with `retry:`; their callers come back with the credentials they have.

@@ -82,6 +82,14 @@ impl Endpoint {
         self.naming == Naming::Bare && !self.servers.iter().any(hides)
     }
 
+    /// Whether it shows the very same servers in the same way as another one.
+    pub fn is_as(&self, other: &Self) -> bool {
+        let same_servers = self.servers.len() == other.servers.len()
+            && self.servers.iter().zip(&other.servers).all(|(a, b)| Arc::ptr_eq(a, b));
+        let ways = |e: &Self| (e.naming, e.names.clone(), e.allow.clone(), e.deny.clone());
+        same_servers && ways(self) == ways(other)
+    }
+
     /// The view that callers of this class were last given of one kind.
     pub fn last_view(&self, class: CallerClass, kind: Kind) -> Option<Arc<View>> {
         self.views.get(&(class, kind))

@@ -44,18 +44,32 @@ impl Catalog {
         catalog
     }
 
-    /// Forgets what is known of servers that are not among these, the very same, and takes new ones in.
+    /// Forgets what is known of servers that are not among these or are reached in another way, and takes new
+    /// ones in.
     pub fn replace_servers(&self, servers: &[Arc<ServerSettings>]) {
         for gone in self.all() {
-            if !servers.iter().any(|s| Arc::ptr_eq(s, &gone.server)) {
+            if !servers.iter().any(|s| s.name == gone.server.name) {
                 self.servers.remove(gone.server.name.as_str());
             }
         }
         for server in servers {
-            self.servers
-                .get_or_insert_with(server.name.as_str().into(), || Arc::new(Shelves::new(server.clone())));
+            let before = self.servers.get(server.name.as_str());
+            if before.as_ref().is_some_and(|b| Arc::ptr_eq(&b.server, server)) {
+                continue;
+            }
+            let shelves = Arc::new(Shelves::new(server.clone()));
+            // Another limit in time or another filter does not change what the server says.
+            if let Some(before) = before.filter(|b| b.server.transport == server.transport) {
+                shelves.inherit(&before);
+            }
+            self.servers.insert(server.name.as_str().into(), shelves);
         }
         self.note_change();
+    }
+
+    /// What is known of the server of this name.
+    pub fn named(&self, server: &str) -> Option<Arc<Shelves>> {
+        self.servers.get(server)
     }
 
     /// What is known of `server`. For one that is not configured (any more) it is something of its own that nobody
@@ -175,13 +189,25 @@ impl Shelves {
     }
 
     /// Takes what was kept from an earlier process.
-    pub fn restore(&self, introduction: Introduction) {
+    pub(super) fn restore(&self, introduction: Introduction) {
         lock(&self.introduction).get_or_insert_with(|| Arc::new(introduction));
     }
 
     /// Whether something was put since this was last asked.
-    pub fn take_unsaved(&self) -> bool {
+    pub(super) fn take_unsaved(&self) -> bool {
         self.unsaved.swap(false, Relaxed)
+    }
+
+    /// It could not be saved, so it still is to be.
+    pub(super) fn is_unsaved(&self) {
+        self.unsaved.store(true, Relaxed);
+    }
+
+    /// Takes over what is known from the time before a reload.
+    fn inherit(&self, before: &Self) {
+        lock(&self.by_class).clone_from(&*lock(&before.by_class));
+        lock(&self.introduction).clone_from(&*lock(&before.introduction));
+        self.unsaved.store(before.take_unsaved(), Relaxed);
     }
 
     fn expire(&self, kinds: &[Kind]) {

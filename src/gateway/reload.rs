@@ -52,7 +52,7 @@ impl Reload {
                         warn_of_restart(&in_force, &loaded.settings);
                         let taken = edge.reload(&loaded.settings);
                         if taken.is_ok() {
-                            relay.reload(&loaded.settings);
+                            relay.reload(&loaded.settings).await;
                             in_force = loaded.settings;
                         }
                         taken.map_err(|error| error.to_string())
@@ -66,10 +66,10 @@ impl Reload {
                 metrics.config_reloaded(taken.is_ok());
                 match taken {
                     Ok(()) => {
-                        tracing::info!(servers = in_force.servers.len(), "the changed config is in force")
+                        tracing::info!(servers = in_force.servers.len(), "the changed config is in force");
                     }
                     Err(problem) => {
-                        tracing::error!("the changed config is bad, the old one stays in force: {problem}")
+                        tracing::error!("the changed config is bad, the old one stays in force: {problem}");
                     }
                 }
             }
@@ -93,7 +93,6 @@ fn warn_of_restart(old: &Settings, new: &Settings) {
         ("listen", old.listen != new.listen),
         ("admin.listen", old.admin != new.admin),
         ("publicUrl", old.public_url != new.public_url),
-        ("names", old.names != new.names),
         ("sessions", old.sessions != new.sessions),
         ("streams", old.streams != new.streams),
         ("limits", old.limits != new.limits),

@@ -74,6 +74,11 @@ impl CapabilityClass {
         self.0
     }
 
+    /// The set of [`CapabilityClass::bits`].
+    pub fn from_bits(bits: u8) -> Self {
+        Self(bits)
+    }
+
     fn add(&mut self, capability: Capability) {
         self.0 |= capability as u8;
     }

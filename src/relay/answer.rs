@@ -50,16 +50,16 @@ pub(super) async fn answer(
     let mut carried = Carried { work: Some(work), outlet, tasks: tasks.clone() };
     if form == Form::SseOnly {
         carried.outlet.begin();
-        return carried.as_stream();
+        return carried.into_stream();
     }
     let Some(work) = carried.work.as_mut() else { return Answer::Accepted };
     let responses = tokio::select! {
         biased;
         responses = work => responses,
-        () = carried.outlet.begun() => return carried.as_stream(),
+        () = carried.outlet.begun() => return carried.into_stream(),
         () = tokio::time::sleep(grace), if form == Form::Either => {
             carried.outlet.begin();
-            return carried.as_stream();
+            return carried.into_stream();
         }
     };
     carried.work = None;
@@ -88,7 +88,7 @@ struct Carried {
 
 impl Carried {
     /// Lets the work go on by itself and gives its stream to the connection.
-    fn as_stream(mut self) -> Answer {
+    fn into_stream(mut self) -> Answer {
         let reader = self.outlet.take_reader();
         self.go_on();
         reader.map_or(Answer::Accepted, Answer::Stream)

@@ -62,7 +62,7 @@ impl Belonging {
 pub(super) fn ask(
     session: &Arc<Session>,
     server: &Arc<ServerSettings>,
-    belonging: Belonging,
+    belonging: &Belonging,
     request: &Request,
     reply: Reply,
 ) {
@@ -87,7 +87,7 @@ pub(super) fn ask(
     if let Err(ask) = session.attached.asks.open(id, ask) {
         return ask.refuse(Why::TooMany);
     }
-    let place = place(session, &belonging, &message);
+    let place = place(session, belonging, &message);
     if let Some(place) = &place {
         session.attached.asks.asked(id, place.clone());
     } else if !matches!(belonging, Belonging::Link(_)) {

@@ -89,7 +89,7 @@ impl Listener for Exchange {
         let Some(session) = self.session.upgrade() else { return };
         match session.attached.running.this(self) {
             Some(exchange) => {
-                ask::ask(&session, &self.server, Belonging::Call(exchange), &message, reply);
+                ask::ask(&session, &self.server, &Belonging::Call(exchange), &message, reply);
             }
             None => reply.refuse(Code::Internal.number(), "the call that this belongs to is over"),
         }

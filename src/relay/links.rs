@@ -108,21 +108,28 @@ impl Links {
         }
     }
 
-    /// Takes leave of links to servers that are not meant to be here any more.
-    pub(super) fn close_unless(&self, keep: impl Fn(&Arc<ServerSettings>) -> bool, tasks: &TaskTracker) {
-        let gone: Vec<Slot> = {
+    /// Takes leave of links to servers that are not meant to be here any more; gives their names.
+    pub(super) fn close_unless(
+        &self,
+        keep: impl Fn(&Arc<ServerSettings>) -> bool,
+        tasks: &TaskTracker,
+    ) -> Vec<Arc<str>> {
+        let gone: Vec<(Arc<str>, Slot)> = {
             let mut slots = lock(&self.0);
             let stays = |slot: &Slot| match slot {
                 Slot::Opening(_, settings) => keep(settings),
                 Slot::Live(held) => keep(&held.settings),
             };
-            slots.extract_if(|_, slot| !stays(slot)).map(|(_, slot)| slot).collect()
+            slots.extract_if(|_, slot| !stays(slot)).collect()
         };
-        for slot in gone {
+        let mut names = Vec::with_capacity(gone.len());
+        for (name, slot) in gone {
+            names.push(name);
             if let Slot::Live(held) = slot {
                 held.close_on(tasks);
             }
         }
+        names
     }
 
     fn find(&self, server: &Arc<ServerSettings>, relay: &Relay) -> Found {

@@ -74,7 +74,7 @@ impl Listener for Origin {
             Some(exchange) if self.is_stdio() => Belonging::Perhaps(exchange),
             oldest => Belonging::Link(oldest),
         };
-        ask::ask(&session, &self.server, belonging, &message, reply);
+        ask::ask(&session, &self.server, &belonging, &message, reply);
     }
 
     fn renewed(&self) {

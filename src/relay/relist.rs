@@ -18,15 +18,18 @@ use crate::store::lock;
 /// How long changes are gathered before the server is asked what they are.
 const DEBOUNCE: Duration = Duration::from_millis(20);
 
+/// A kind of list of a server, by its name; or of an endpoint, by its path.
+pub(super) type ListKey = (Arc<str>, Kind);
+
 /// Lists that a session's own links gave after they said that they had changed: what this session sees may be
 /// another thing than what all of its class do.
 #[derive(Default)]
 pub(super) struct OwnLists {
-    lists: Mutex<HashMap<(Arc<str>, Kind), Arc<List>>>,
+    lists: Mutex<HashMap<ListKey, Arc<List>>>,
     /// How many there are: most sessions have none and must not pay for it.
     count: AtomicUsize,
-    views: Mutex<HashMap<(Arc<str>, Kind), Arc<View>>>,
-    pub(super) relisting: Coalesced<(Arc<str>, Kind)>,
+    views: Mutex<HashMap<ListKey, Arc<View>>>,
+    pub(super) relisting: Coalesced<ListKey>,
 }
 
 // === impl OwnLists ===

@@ -29,7 +29,10 @@ pub(super) const SHARED_CLASS: CallerClass =
 
 /// All shared links, by tenant and server.
 #[derive(Default)]
-pub(super) struct SharedLinks(Registry<(Option<Box<str>>, Arc<str>), Arc<Group>>);
+pub(super) struct SharedLinks(Registry<GroupKey, Arc<Group>>);
+
+/// A tenant and the name of a server.
+type GroupKey = (Option<Box<str>>, Arc<str>);
 
 /// Which link of a group.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

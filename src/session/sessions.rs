@@ -44,6 +44,8 @@ pub enum EndReason {
     MaxAge,
     /// The process stops.
     Shutdown,
+    /// Its endpoint is no longer configured.
+    Reconfigured,
 }
 
 /// Whether a principal is held to `sessions.maxPerPrincipal`.
@@ -286,6 +288,7 @@ impl EndReason {
             Self::Idle => "idle",
             Self::MaxAge => "max_age",
             Self::Shutdown => "shutdown",
+            Self::Reconfigured => "reconfigured",
         }
     }
 }

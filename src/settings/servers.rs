@@ -5,11 +5,11 @@ use std::path::PathBuf;
 use std::time::Duration;
 
 use http::HeaderName;
-use secrecy::SecretString;
+use secrecy::{ExposeSecret, SecretString};
 use url::Url;
 
 /// One server.
-#[derive(Clone, Debug)]
+#[derive(Clone, Debug, PartialEq)]
 pub struct ServerSettings {
     /// Its name: in qualified names, labels and log lines.
     pub name: String,
@@ -28,7 +28,7 @@ pub struct ServerSettings {
 }
 
 /// How a server is reached.
-#[derive(Clone, Debug)]
+#[derive(Clone, Debug, PartialEq)]
 pub enum TransportSettings {
     /// A child process that speaks on stdin and stdout.
     Stdio(StdioSettings),
@@ -58,6 +58,30 @@ pub struct HttpSettings {
     pub url: Url,
     /// Headers sent with every request.
     pub headers: Vec<(HeaderName, SecretString)>,
+}
+
+impl PartialEq for StdioSettings {
+    fn eq(&self, other: &Self) -> bool {
+        // Every field is named, so that a new one cannot be forgotten.
+        let Self { command, args, env, cwd, max } = self;
+        let same_env = env.len() == other.env.len()
+            && env.iter().zip(&other.env).all(|((a, x), (b, y))| a == b && same_secret(x, y));
+        same_env && *command == other.command && *args == other.args && *cwd == other.cwd && *max == other.max
+    }
+}
+
+impl PartialEq for HttpSettings {
+    fn eq(&self, other: &Self) -> bool {
+        let Self { url, headers } = self;
+        let same_headers = headers.len() == other.headers.len()
+            && headers.iter().zip(&other.headers).all(|((a, x), (b, y))| a == b && same_secret(x, y));
+        same_headers && *url == other.url
+    }
+}
+
+/// Whether two secrets of the operator's are the same; both are ours, so time tells nobody anything.
+fn same_secret(a: &SecretString, b: &SecretString) -> bool {
+    a.expose_secret() == b.expose_secret()
 }
 
 /// Who shares a link.

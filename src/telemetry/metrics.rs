@@ -104,15 +104,20 @@ impl Metrics {
         metrics
     }
 
-    /// Replaces the names of servers and endpoints, after a reload. Series of names that are gone stay until the
-    /// process ends, so that a counter never falls.
+    /// Adds names of servers and endpoints, after a reload. Names that are gone stay until the process ends, so that
+    /// a counter never falls and what ends late, such as a child process, is counted where it began.
     pub fn register<'a>(
         &self,
         servers: impl IntoIterator<Item = &'a str>,
         endpoints: impl IntoIterator<Item = &'a str>,
     ) {
-        self.servers.store(Arc::new(Named::resolve(servers, &self.families)));
-        self.endpoints.store(Arc::new(Named::resolve(endpoints, &self.families)));
+        let (known_servers, known_endpoints) = (self.servers.load_full(), self.endpoints.load_full());
+        let mut names: (Vec<&str>, Vec<&str>) =
+            (servers.into_iter().collect(), endpoints.into_iter().collect());
+        names.0.extend(known_servers.names());
+        names.1.extend(known_endpoints.names());
+        self.servers.store(Arc::new(Named::resolve(names.0, &self.families)));
+        self.endpoints.store(Arc::new(Named::resolve(names.1, &self.families)));
     }
 
     /// The page for Prometheus, in its text format.
@@ -154,7 +159,7 @@ impl Metrics {
         self.families.sessions_created_total.with_label_values(&[revision]).inc();
     }
 
-    /// A session ended; `reason` is one of delete, idle, `max_age`, shutdown.
+    /// A session ended; `reason` is one of delete, idle, `max_age`, shutdown, reconfigured.
     pub fn session_closed(&self, revision: &'static str, reason: &'static str) {
         self.families.sessions_active.with_label_values(&[revision]).dec();
         self.families.sessions_closed_total.with_label_values(&[reason]).inc();
@@ -274,7 +279,7 @@ impl Metrics {
             all.sessions_active.with_label_values(&[revision.as_str()]);
             all.sessions_created_total.with_label_values(&[revision.as_str()]);
         }
-        for reason in ["delete", "idle", "max_age", "shutdown"] {
+        for reason in ["delete", "idle", "max_age", "shutdown", "reconfigured"] {
             all.sessions_closed_total.with_label_values(&[reason]);
         }
         for kind in [StreamKind::Post, StreamKind::Get] {

@@ -6,7 +6,7 @@ use serde_json::{Value, json};
 
 use crate::client::{Client, request, tool};
 use crate::gateway::TestGateway;
-use crate::http_server::{Answer, Gate, HttpServer, hold_until, http, message, result, rpc};
+use crate::http_server::{Answer, Gate, hold_until, http, message, result, rpc};
 use crate::kit::{call, server_with, session, until, value};
 use mcpgate::settings::servers::Isolation;
 

@@ -42,6 +42,7 @@ pub(crate) struct TestGateway {
 /// What a test may look at from inside.
 pub(crate) struct Running {
     pub(crate) metrics: Arc<mcpgate::telemetry::Metrics>,
+    relay: Arc<mcpgate::relay::Relay>,
 }
 
 // === impl TestGateway ===
@@ -72,6 +73,11 @@ impl TestGateway {
         let text = self.metrics();
         let line = text.lines().find(|l| l.strip_prefix(series).is_some_and(|rest| rest.starts_with(' ')));
         line.and_then(|l| l.rsplit(' ').next()?.parse().ok()).unwrap_or_default()
+    }
+
+    /// Gives it other settings, as a changed config file does.
+    pub(crate) async fn reload(&self, setup: Setup) {
+        self.gateway.relay.reload(&setup.settings).await;
     }
 
     /// Tells it to stop, as SIGTERM does.
@@ -181,7 +187,7 @@ impl Setup {
         let listener = TcpListener::bind("127.0.0.1:0").await.expect("a port");
         let address = listener.local_addr().expect("an address");
         let gateway = Gateway::build(self.settings, address, Watch::Nobody).expect("a gateway");
-        let metrics = gateway.metrics();
+        let (metrics, relay) = (gateway.metrics(), gateway.relay());
         let listeners = Listeners { callers: listener, admin: None };
         let stop = CancellationToken::new();
         let until = stop.clone();
@@ -194,6 +200,6 @@ impl Setup {
                 .await;
         });
         let end = stop.clone().drop_guard();
-        TestGateway { address, gateway: Running { metrics }, stop, _end: end, served }
+        TestGateway { address, gateway: Running { metrics, relay }, stop, _end: end, served }
     }
 }

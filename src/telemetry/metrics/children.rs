@@ -86,6 +86,11 @@ impl<T: Children> Named<T> {
         Self::resolve([], families)
     }
 
+    /// The names it knows.
+    pub(super) fn names(&self) -> impl Iterator<Item = &str> {
+        self.known.keys().map(|name| &**name)
+    }
+
     /// Resolves the children of each name and of the rest.
     pub(super) fn resolve<'a>(names: impl IntoIterator<Item = &'a str>, families: &Families) -> Self {
         let known = names.into_iter().map(|name| (name.into(), T::resolve(name, families))).collect();
