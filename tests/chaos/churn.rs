@@ -40,7 +40,7 @@ struct Left {
 async fn callers_that_come_and_go_leave_nothing() {
     let server = HttpServer::start().await;
     let config = format!(
-        "mcpServers:\n  http: {{ url: '{}' }}\n  demo: {{ command: mcpgate, args: [demo-server], pool: {{ max: {CHILDREN} }} }}\nsessions: {{ idle: 3s }}\n",
+        "mcpServers:\n  http: {{ url: '{}' }}\n  demo: {{ command: mcpgate, args: [demo-server], pool: {{ max: {CHILDREN} }} }}\nsessions: {{ idle: 10s }}\n",
         server.url()
     );
     let gateway = Binary::serve(&config).await;
@@ -57,6 +57,14 @@ async fn callers_that_come_and_go_leave_nothing() {
 
 async fn round(gateway: &Binary, server: &HttpServer, descriptors: usize) -> Left {
     let began = Instant::now();
+    // They expire while the others come and go.
+    in_parallel(gateway, "/servers/http/mcp", ABANDONED, async |caller| {
+        let session = caller.initialize().await;
+        call(caller, &session, tool("echo", json!({}))).await;
+    })
+    .await;
+    println!("{ABANDONED} abandoned after {:?}", began.elapsed());
+
     in_parallel(gateway, "/servers/http/mcp", CYCLES, async |caller| {
         let session = caller.initialize().await;
         call(caller, &session, tool("echo", json!({}))).await;
@@ -64,13 +72,6 @@ async fn round(gateway: &Binary, server: &HttpServer, descriptors: usize) -> Lef
     })
     .await;
     println!("{CYCLES} cycles after {:?}", began.elapsed());
-
-    in_parallel(gateway, "/servers/http/mcp", ABANDONED, async |caller| {
-        let session = caller.initialize().await;
-        call(caller, &session, tool("echo", json!({}))).await;
-    })
-    .await;
-    println!("{ABANDONED} abandoned after {:?}", began.elapsed());
 
     let count = || tool("count_words", json!({"text": "one two three"}));
     let sessions = in_parallel(gateway, "/servers/demo/mcp", CHILDREN, async |caller| {
