@@ -35,8 +35,8 @@ impl Relay {
     pub(super) async fn call(self: &Arc<Self>, serving: Serving<'_>, route: &Route) -> Option<Text> {
         let request = serving.request;
         let server = &route.target.server;
-        let clock = Clock::start(&server.timeouts);
-        let ended = self.attempt(serving, route).await;
+        let clock = Arc::new(Clock::start(&server.timeouts));
+        let ended = self.attempt(serving, route, &clock).await;
         let outcome = match &ended {
             Ended::Answered(response) if response.error().is_some() => CallOutcome::RpcError,
             Ended::Answered(response) if is_tool_error(request.method(), response) => CallOutcome::ToolError,
@@ -69,7 +69,7 @@ impl Relay {
 
     /// Tries once; and once more over a new link, if the first one turned out to be of no use before the request
     /// reached the server (case-H13).
-    async fn attempt(self: &Arc<Self>, serving: Serving<'_>, route: &Route) -> Ended {
+    async fn attempt(self: &Arc<Self>, serving: Serving<'_>, route: &Route, clock: &Arc<Clock>) -> Ended {
         let Serving { session, request, ticket, .. } = serving;
         let server = &route.target.server;
         let pick = match request.method() {
@@ -82,13 +82,14 @@ impl Relay {
                 connected = self.link(session, server, pick) => connected,
                 () = ticket.cancelled() => return Ended::Cancelled,
                 () = session.ended.cancelled() => return Ended::Failed(session_ended(&server.name)),
+                limit = clock.over() => return Ended::Failed(timed_out(&server.name, limit)),
             };
             let connected = match connected {
                 Ok(connected) => connected,
                 Err(failure) => return Ended::Failed(failed(failure)),
             };
             let link = connected.link.clone();
-            match self.exchange(serving, route, connected).await {
+            match self.exchange(serving, route, connected, clock).await {
                 Ok(ended) => return ended,
                 Err(failure)
                     if failure.delivery == Delivery::NotDelivered && link.is_down() && tries_left > 0 =>
@@ -105,6 +106,7 @@ impl Relay {
         serving: Serving<'_>,
         route: &Route,
         connected: Connected,
+        clock: &Arc<Clock>,
     ) -> Result<Ended, Failure> {
         let Serving { session, request, outlet, ticket, .. } = serving;
         let server = &route.target.server;
@@ -116,11 +118,12 @@ impl Relay {
             server: server.clone(),
             link: link.clone(),
             outlet: outlet.clone(),
-            clock: Clock::start(&server.timeouts),
+            clock: clock.clone(),
             session: Arc::downgrade(session),
             origin,
         });
         let exchange = &underway.exchange;
+        clock.sent();
         let id_text = id.to_string();
         let mut edit = Edit::of(request.bytes()).replace(request.id_span(), &id_text);
         if let Some((place, name)) = &route.rename {
@@ -169,7 +172,7 @@ fn timed_out(server: &str, limit: TimedOut) -> RpcError {
             "Server `{server}` sent neither result nor progress for {limit:?} (timeouts.idle); the call was cancelled and its outcome is unknown."
         ),
         TimedOut::Total(limit) => format!(
-            "The call to server `{server}` took longer than {limit:?} (timeouts.total); it was cancelled and its outcome is unknown."
+            "The call to server `{server}` took longer than {limit:?} (timeouts.total), its start included; it was cancelled and its outcome is unknown."
         ),
     };
     RpcError::new(Code::Internal, "timed_out", message).at(server, Layer::Call)
