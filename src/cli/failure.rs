@@ -25,6 +25,12 @@ impl Failure {
         Self::Usage(format!("mcpgate: {what} ({remedy})"))
     }
 
+    /// The problems of a config, one line each, how many there are, and what comes of that.
+    pub(super) fn problems(problems: &Problems, so: &str) -> Self {
+        let count = counted(problems.remarks.len(), "problem");
+        Self::Usage(format!("{problems}\nmcpgate: {count}{so}"))
+    }
+
     /// `address` cannot be listened on; `flag` chooses another.
     pub(super) fn bind(address: SocketAddr, flag: &str, error: &io::Error) -> Self {
         let remedy = match error.kind() {
@@ -54,17 +60,6 @@ impl Failure {
     }
 }
 
-/// The problems of a config, one line each, and how many there are.
-impl From<Problems> for Failure {
-    fn from(problems: Problems) -> Self {
-        let count = match problems.remarks.len() {
-            1 => "1 problem".to_owned(),
-            several => format!("{several} problems"),
-        };
-        Self::Usage(format!("{problems}\nmcpgate: {count}; nothing was started"))
-    }
-}
-
 impl From<anyhow::Error> for Failure {
     fn from(error: anyhow::Error) -> Self {
         Self::Fault(error)
@@ -75,6 +70,11 @@ impl From<io::Error> for Failure {
     fn from(error: io::Error) -> Self {
         Self::Fault(error.into())
     }
+}
+
+/// `1 key`, `2 keys`.
+pub(super) fn counted(number: usize, what: &str) -> String {
+    format!("{number} {what}{}", if number == 1 { "" } else { "s" })
 }
 
 /// Prints what the command line parser has to say: help in full, a mistake in one line.
