@@ -46,8 +46,18 @@ const RUNNERS: [&str; 11] =
 /// Words of theirs that stand before it.
 const VERBS: [&str; 5] = ["run", "x", "exec", "tool", "task"];
 /// Options of theirs that have a value, which is not it.
-const WITH_VALUE: [&str; 10] =
-    ["-p", "--package", "--from", "--with", "--python", "--directory", "--project", "--import", "--require", "-r"];
+const WITH_VALUE: [&str; 10] = [
+    "-p",
+    "--package",
+    "--from",
+    "--with",
+    "--python",
+    "--directory",
+    "--project",
+    "--import",
+    "--require",
+    "-r",
+];
 /// Options that are followed by a program text.
 const WITH_TEXT: [&str; 4] = ["-c", "-e", "--eval", "--call"];
 

@@ -44,6 +44,9 @@ impl Resolver<'_> {
     /// A program that is not there is no mistake, since it may be installed later; but somebody should know.
     pub(super) fn look_for(&mut self, path: &Path, command: &str, env: &BTreeMap<String, SecretString>) {
         let remedy = "install it, or correct the command; until then every call of this server fails";
+        if self.environment.program().is_some_and(|own| own == FilePath::new(command)) {
+            return;
+        }
         if command.contains('/') {
             // A relative one begins where the child runs.
             if FilePath::new(command).is_absolute() && !is_program(FilePath::new(command)) {
