@@ -12,7 +12,7 @@ use crate::http_server::{Answer, HttpServer, raw, rpc};
 use crate::kit::{REVISION, call, session_with, tools};
 
 /// How many mutated messages each test sends.
-const ROUNDS: u64 = 1500;
+const ROUNDS: u64 = 2500;
 
 /// A sequence that is the same in every run, so that a failure can be repeated by its number.
 struct Dice(u64);
