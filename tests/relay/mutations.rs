@@ -222,8 +222,11 @@ async fn mutated_introductions_and_lists_harm_nobody() {
                 let n = counter.fetch_add(1, Ordering::SeqCst);
                 // Half of them are sound, so that what comes after them is reached too.
                 let mut dice = Dice::new(n / 2);
-                let text =
-                    if n % 2 == 0 { sound[0].clone().into_bytes() } else { mutated(&mut dice, &sound) };
+                let text = if n.is_multiple_of(2) {
+                    sound[0].clone().into_bytes()
+                } else {
+                    mutated(&mut dice, &sound)
+                };
                 Answer::result(&String::from_utf8_lossy(&text))
             },
         );
