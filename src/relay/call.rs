@@ -24,6 +24,8 @@ pub(super) enum Ended {
     Answered(Response),
     /// With an error of ours.
     Failed(RpcError),
+    /// By one of its limits in time.
+    TimedOut(RpcError),
     /// By its caller, who wants no response any more.
     Cancelled,
 }
@@ -41,7 +43,7 @@ impl Relay {
             Ended::Answered(response) if response.error().is_some() => CallOutcome::RpcError,
             Ended::Answered(response) if is_tool_error(request.method(), response) => CallOutcome::ToolError,
             Ended::Answered(_) => CallOutcome::Ok,
-            Ended::Failed(error) if error.reason == "timed_out" => CallOutcome::Timeout,
+            Ended::TimedOut(_) => CallOutcome::Timeout,
             Ended::Failed(_) => CallOutcome::Unavailable,
             Ended::Cancelled => CallOutcome::Cancelled,
         };
@@ -58,7 +60,7 @@ impl Relay {
                 }
                 Some(edit.finish().into())
             }
-            Ended::Failed(error) => {
+            Ended::Failed(error) | Ended::TimedOut(error) => {
                 let (id, layer) = (serving.outlet.request_id(), error.layer.as_str());
                 tracing::warn!(request.id = id, server = %server.name, layer, reason = error.reason, "{}", error.message);
                 Some(error.to_message(Some(request.id()), Some(id)).into())
@@ -82,7 +84,7 @@ impl Relay {
                 connected = self.link(session, server, pick) => connected,
                 () = ticket.cancelled() => return Ended::Cancelled,
                 () = session.ended.cancelled() => return Ended::Failed(session_ended(&server.name)),
-                limit = clock.over() => return Ended::Failed(timed_out(&server.name, limit)),
+                limit = clock.over() => return Ended::TimedOut(timed_out(&server.name, limit)),
             };
             let connected = match connected {
                 Ok(connected) => connected,
@@ -133,15 +135,19 @@ impl Relay {
             edit = edit.replace(*place, &id_text);
         }
         let listener = exchange.clone();
-        let gone = tokio::select! {
+        let ended = tokio::select! {
             biased;
             response = link.call(id, edit.finish(), listener) => return response.map(Ended::Answered),
-            () = ticket.cancelled() => None,
-            () = session.ended.cancelled() => Some(session_ended(&server.name)),
-            limit = exchange.clock.expired() => Some(timed_out(&server.name, limit)),
+            () = ticket.cancelled() => Ended::Cancelled,
+            () = session.ended.cancelled() => Ended::Failed(session_ended(&server.name)),
+            limit = exchange.clock.expired() => Ended::TimedOut(timed_out(&server.name, limit)),
         };
-        self.tell_server(&link, &id_text, gone.as_ref().map_or("cancelled by the client", |e| e.reason));
-        Ok(gone.map_or(Ended::Cancelled, Ended::Failed))
+        let why = match &ended {
+            Ended::Failed(error) | Ended::TimedOut(error) => error.reason,
+            Ended::Answered(_) | Ended::Cancelled => "cancelled by the client",
+        };
+        self.tell_server(&link, &id_text, why);
+        Ok(ended)
     }
 
     /// Tells a server that nobody waits for this request any more; queued behind nothing (case-H09).
