@@ -86,7 +86,7 @@ enum Protocol {
 /// Looks at the first bytes without taking them. A buffer for a protocol detector would stay with the connection.
 async fn sniff(socket: &TcpStream) -> Option<Protocol> {
     let mut first = [0; PREFACE.len()];
-    loop {
+    for pause in looks() {
         let n = socket.peek(&mut first).await.ok()?;
         let seen = first.get(..n)?;
         if seen.is_empty() {
@@ -99,8 +99,16 @@ async fn sniff(socket: &TcpStream) -> Option<Protocol> {
             return Some(Protocol::Http2);
         }
         // The rest of a preface is on its way; peeking again at once would only see the same bytes.
-        tokio::time::sleep(Duration::from_millis(5)).await;
+        tokio::time::sleep(pause).await;
     }
+    None
+}
+
+/// The pauses between looks: soon again for a preface in pieces, seldom for one that never comes, as thousands of
+/// those may be open at once.
+fn looks() -> impl Iterator<Item = Duration> {
+    let (soon, seldom) = (Duration::from_millis(5), Duration::from_millis(500));
+    std::iter::successors(Some(soon), move |pause| Some((*pause * 2).min(seldom)))
 }
 
 async fn speak_http1(socket: TcpStream, router: Router, limits: &LimitSettings, stop: CancellationToken) {
@@ -140,4 +148,20 @@ async fn speak_http2(socket: TcpStream, router: Router, limits: &LimitSettings, 
         () = stop.cancelled() => connection.as_mut().graceful_shutdown(),
     }
     let _ = tokio::time::timeout(FAREWELL, connection).await;
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn half_a_preface_is_looked_at_seldom() {
+        let mut waited = Duration::ZERO;
+        let within = looks().take_while(|pause| {
+            waited += *pause;
+            waited < Duration::from_secs(30)
+        });
+        assert!((10..100).contains(&within.count()));
+        assert!(looks().take(3).sum::<Duration>() < Duration::from_millis(50));
+    }
 }
