@@ -9,7 +9,7 @@ use http::Request;
 use hyper::body::Incoming;
 use hyper::server::conn::{http1, http2};
 use hyper::service::service_fn;
-use hyper_util::rt::{TokioExecutor, TokioIo, TokioTimer};
+use hyper_util::rt::{TokioIo, TokioTimer};
 use tokio::net::{TcpListener, TcpStream};
 use tokio::sync::Semaphore;
 use tokio_util::sync::CancellationToken;
@@ -17,6 +17,7 @@ use tokio_util::task::TaskTracker;
 use tower::ServiceExt as _;
 
 use super::connection::{Watch, Watched};
+use super::h2::{self, Streams};
 use crate::settings::LimitSettings;
 
 /// What an HTTP/2 client sends first (RFC 9113 section 3.4).
@@ -128,15 +129,19 @@ async fn speak_http1(socket: TcpStream, router: Router, limits: &LimitSettings, 
 }
 
 async fn speak_http2(socket: TcpStream, router: Router, limits: &LimitSettings, stop: CancellationToken) {
-    let service =
-        service_fn(move |request: Request<Incoming>| router.clone().oneshot(request.map(Body::new)));
-    let mut http = http2::Builder::new(TokioExecutor::new());
+    let streams = Streams::new(limits);
+    let service = service_fn(move |request: Request<Incoming>| {
+        let answer = router.clone().oneshot(request.map(Body::new));
+        async move { answer.await.map(h2::noted) }
+    });
+    let mut http = http2::Builder::new(streams.clone());
     http.timer(TokioTimer::new()).max_concurrent_streams(H2_STREAMS);
     http.max_header_list_size(u32::try_from(limits.headers * 2).unwrap_or(u32::MAX));
     http.keep_alive_interval(Some(Duration::from_secs(30))).keep_alive_timeout(Duration::from_secs(30));
     let mut connection = std::pin::pin!(http.serve_connection(TokioIo::new(socket), service));
     tokio::select! {
         _ = connection.as_mut() => return,
+        () = streams.overdue(limits) => connection.as_mut().graceful_shutdown(),
         () = stop.cancelled() => connection.as_mut().graceful_shutdown(),
     }
     let _ = tokio::time::timeout(FAREWELL, connection).await;
