@@ -118,7 +118,11 @@ impl Gateway {
         let watched = async {
             if let Some(listener) = listeners.admin {
                 let state = admin::State { readiness: shown, metrics: metrics.clone() };
-                admin::serve(listener, state, tasks.clone(), ended.cancelled()).await;
+                // Apart from all other tasks: these end last, and a scraper's idle connection holds nothing up.
+                let probes = TaskTracker::new();
+                admin::serve(listener, state, probes.clone(), ended.cancelled()).await;
+                probes.close();
+                let _ = tokio::time::timeout(LAST_WORDS, probes.wait()).await;
             }
         };
         tasks.spawn(relay.clone().sweep_until(closing.clone()));
