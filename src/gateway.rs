@@ -21,7 +21,7 @@ use crate::store::MemoryStore;
 use crate::telemetry::Metrics;
 use crate::upstream::Connector;
 use crate::upstream::http::HttpClient;
-use crate::upstream::stdio::Guard;
+use crate::upstream::stdio::{Guard, Patience};
 
 pub use reload::{Reload, Reloading};
 
@@ -84,7 +84,8 @@ impl Gateway {
             Watch::Program(program) => Guard::new(program, tasks.clone()),
             Watch::Nobody => Guard::none(),
         };
-        let connector = Connector::new(HttpClient::new(), guard, tasks.clone(), metrics.clone());
+        let connector = Connector::new(HttpClient::new(), guard, tasks.clone(), metrics.clone())
+            .with_patience(Patience::within(settings.shutdown.children));
         let store = Arc::new(MemoryStore::default());
         let relay = Relay::new(&settings, store, connector, tasks.clone(), metrics.clone());
         let draining = CancellationToken::new();

@@ -105,6 +105,28 @@ async fn a_stop_with_nothing_to_do_is_quick() {
     assert!(began.elapsed() < Duration::from_secs(2), "{:?}", began.elapsed());
 }
 
+/// T62: children have the time of `shutdown.children` to end, at a stop and at the end of a session, and no more.
+#[tokio::test]
+async fn children_have_the_configured_time_to_end() {
+    let gateway = TestGateway::new()
+        .stdio("u1", &["--ignore-eof", "--ignore-term"])
+        .with(|s| s.shutdown.children = Duration::from_millis(200))
+        .start()
+        .await;
+    let ended = gateway.client("/mcp").initialize("2025-11-25").await;
+    let left = gateway.client("/mcp").initialize("2025-11-25").await;
+    for client in [&ended, &left] {
+        client.call(1, "tools/call", tool("mcp_u1_echo", json!({}))).await;
+    }
+    let began = Instant::now();
+    assert_eq!(ended.delete().await, StatusCode::NO_CONTENT);
+    gateway.until(r#"mcpgate_upstream_processes{server="u1"}"#, |n| n == 1.0).await;
+    assert!(began.elapsed() < Duration::from_secs(2), "{:?}", began.elapsed());
+    let began = Instant::now();
+    gateway.stopped().await;
+    assert!(began.elapsed() < Duration::from_secs(2), "{:?}", began.elapsed());
+}
+
 /// case-J01: a scraper that keeps its connection does not hold the end up, and is answered while calls run on.
 #[tokio::test]
 async fn an_idle_scraper_does_not_delay_the_end() {
