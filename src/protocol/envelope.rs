@@ -108,12 +108,6 @@ impl Span {
     pub fn text(self, whole: &[u8]) -> &str {
         whole.get(self.start..self.end).and_then(|b| std::str::from_utf8(b).ok()).unwrap_or_default()
     }
-
-    /// The span as a part of a text that itself begins at `offset`.
-    #[must_use]
-    pub fn shifted(self, offset: usize) -> Self {
-        Self { start: self.start + offset, end: self.end + offset }
-    }
 }
 
 // === impl Message ===
@@ -285,11 +279,6 @@ impl Request {
         self.params.map(|s| s.text(&self.bytes))
     }
 
-    /// The place of `params`.
-    pub fn params_span(&self) -> Option<Span> {
-        self.params
-    }
-
     /// The whole text.
     pub fn bytes(&self) -> &Bytes {
         &self.bytes
@@ -305,11 +294,6 @@ impl Notification {
     /// The `params` member as raw JSON.
     pub fn params(&self) -> Option<&str> {
         self.params.map(|s| s.text(&self.bytes))
-    }
-
-    /// The place of `params`.
-    pub fn params_span(&self) -> Option<Span> {
-        self.params
     }
 
     /// The whole text.

@@ -128,6 +128,10 @@ impl Peer {
             && let Some(its_own) = self.running.listener(id)
         {
             its_own.notification(notification);
+            // Whoever reads this stream settles the stream's own listener and knows of no other.
+            if !Arc::ptr_eq(&its_own, listener) {
+                its_own.settled();
+            }
         } else {
             listener.notification(notification);
         }

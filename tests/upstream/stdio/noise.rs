@@ -181,6 +181,15 @@ async fn a_byte_order_mark_is_passed_over() {
     Child::new(["--noise", "\u{feff}"]).open().await;
 }
 
+/// case-I07: a line of nothing but byte order marks is noise like any other, however long it is.
+#[tokio::test]
+async fn a_line_of_byte_order_marks_is_passed_over() {
+    let opened = Child::new([]).open().await;
+    let raw = "\u{feff}".repeat(200_000) + "\n{\"jsonrpc\":\"2.0\",\"id\":$ID,\"result\":7}\n";
+    let response = opened.call("raw", json!({"text": raw})).await.expect("an answer");
+    assert_eq!(response.result(), Some("7"));
+}
+
 /// What a server is told in secret is in no text that we keep of it.
 #[tokio::test]
 async fn secrets_are_blotted_out_of_stderr() {
