@@ -58,8 +58,14 @@ impl Reload {
                         taken.map_err(|error| error.to_string())
                     }
                     Ok(Err(problems)) => {
-                        watch.follow(problems.sources.clone());
-                        Err(problems.to_string())
+                        for remark in &problems.remarks {
+                            tracing::error!("{remark}");
+                        }
+                        watch.follow(problems.sources);
+                        Err(match problems.remarks.len() {
+                            1 => "the problem stands above".to_owned(),
+                            several => format!("the {several} problems stand above"),
+                        })
                     }
                     Err(_) => Err("reading the config failed".to_owned()),
                 };
