@@ -24,8 +24,6 @@ use crate::telemetry::Metrics;
 /// Whether callers should be sent here.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Readiness {
-    /// Not yet serving.
-    Starting,
     /// Serving.
     Ready,
     /// Serving still, and about to end.
@@ -112,7 +110,6 @@ impl Readiness {
     /// The word that `/readyz` answers with.
     pub const fn as_str(self) -> &'static str {
         match self {
-            Self::Starting => "starting",
             Self::Ready => "ready",
             Self::Draining => "draining",
         }

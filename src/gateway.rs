@@ -21,7 +21,7 @@ use crate::store::MemoryStore;
 use crate::telemetry::Metrics;
 use crate::upstream::Connector;
 use crate::upstream::http::HttpClient;
-use crate::upstream::stdio::Guard;
+use crate::upstream::stdio::{Guard, Patience};
 
 pub use reload::{Reload, Reloading};
 
@@ -84,7 +84,8 @@ impl Gateway {
             Watch::Program(program) => Guard::new(program, tasks.clone()),
             Watch::Nobody => Guard::none(),
         };
-        let connector = Connector::new(HttpClient::new(), guard, tasks.clone(), metrics.clone());
+        let connector = Connector::new(HttpClient::new(), guard, tasks.clone(), metrics.clone())
+            .with_patience(Patience::within(settings.shutdown.children));
         let store = Arc::new(MemoryStore::default());
         let relay = Relay::new(&settings, store, connector, tasks.clone(), metrics.clone());
         let draining = CancellationToken::new();
@@ -118,7 +119,11 @@ impl Gateway {
         let watched = async {
             if let Some(listener) = listeners.admin {
                 let state = admin::State { readiness: shown, metrics: metrics.clone() };
-                admin::serve(listener, state, tasks.clone(), ended.cancelled()).await;
+                // Apart from all other tasks: these end last, and a scraper's idle connection holds nothing up.
+                let probes = TaskTracker::new();
+                admin::serve(listener, state, probes.clone(), ended.cancelled()).await;
+                probes.close();
+                let _ = tokio::time::timeout(LAST_WORDS, probes.wait()).await;
             }
         };
         tasks.spawn(relay.clone().sweep_until(closing.clone()));

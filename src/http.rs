@@ -7,6 +7,7 @@ mod connection;
 mod cors;
 mod delete;
 mod get;
+mod h2;
 mod headers;
 mod mcp;
 mod metadata;

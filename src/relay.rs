@@ -130,11 +130,6 @@ impl Relay {
         self.endpoints.load().get(path).cloned()
     }
 
-    /// The paths of all endpoints.
-    pub fn endpoint_paths(&self) -> Vec<Arc<str>> {
-        self.endpoints.load().keys().cloned().collect()
-    }
-
     /// The caller's session of this id at this endpoint; for everyone else there is none.
     pub async fn session(
         &self,
@@ -175,11 +170,6 @@ impl Relay {
         for session in self.sessions.all() {
             session.streams.end_connections();
         }
-    }
-
-    /// How many sessions live.
-    pub fn session_count(&self) -> usize {
-        self.sessions.len()
     }
 
     /// Ends expired sessions, and shared links that nobody uses any more, until `stop`; run it on a task.

@@ -139,7 +139,7 @@ pub struct ShutdownSettings {
     pub delay: Duration,
     /// How long running calls may take after that.
     pub drain: Duration,
-    /// How long child processes may take to end.
+    /// How long a child process may take to end: half of it after its stdin is closed, half after SIGTERM.
     pub children: Duration,
 }
 

@@ -40,7 +40,7 @@ fn page(uri: &http::Uri, state: &State) -> (StatusCode, HeaderValue, String) {
             let readiness = *state.readiness.borrow();
             let status = match readiness {
                 Readiness::Ready => StatusCode::OK,
-                Readiness::Starting | Readiness::Draining => StatusCode::SERVICE_UNAVAILABLE,
+                Readiness::Draining => StatusCode::SERVICE_UNAVAILABLE,
             };
             let verbose = uri.query().is_some_and(|query| query.split('&').any(|word| word == "verbose"));
             let page = if verbose { checks(readiness) } else { format!("{}\n", readiness.as_str()) };
@@ -58,7 +58,6 @@ fn page(uri: &http::Uri, state: &State) -> (StatusCode, HeaderValue, String) {
 /// The checks that readiness is made of, in the form of `kube-apiserver`. Names no server and no store (case-I11).
 fn checks(readiness: Readiness) -> String {
     let line = |passed, name| format!("[{}]{name}\n", if passed { "+" } else { "-" });
-    let serving = line(readiness != Readiness::Starting, "serving");
     let staying = line(readiness != Readiness::Draining, "not draining");
-    format!("{serving}{staying}{}\n", readiness.as_str())
+    format!("{staying}{}\n", readiness.as_str())
 }

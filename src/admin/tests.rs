@@ -21,7 +21,7 @@ const PATIENCE: Duration = Duration::from_secs(10);
 async fn start() -> Served {
     let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
     let address = listener.local_addr().unwrap();
-    let (readiness, readable) = watch::channel(Readiness::Starting);
+    let (readiness, readable) = watch::channel(Readiness::Ready);
     let metrics = Arc::new(Metrics::new(["secret-server"], ["mcp"]));
     let state = State { readiness: readable, metrics: Arc::clone(&metrics) };
     let (stop, stopped) = oneshot::channel::<()>();
@@ -53,11 +53,9 @@ impl Served {
 #[tokio::test]
 async fn it_lives_whatever_happens_and_is_ready_when_it_serves() {
     let served = start().await;
-    for (readiness, status, word) in [
-        (Readiness::Starting, 503, "starting\n"),
-        (Readiness::Ready, 200, "ready\n"),
-        (Readiness::Draining, 503, "draining\n"),
-    ] {
+    for (readiness, status, word) in
+        [(Readiness::Ready, 200, "ready\n"), (Readiness::Draining, 503, "draining\n")]
+    {
         served.readiness.send_replace(readiness);
         assert_eq!(served.body("/readyz").await, (status, word.to_owned()));
         assert_eq!(served.body("/livez").await, (200, "ok\n".to_owned()));
@@ -68,10 +66,10 @@ async fn it_lives_whatever_happens_and_is_ready_when_it_serves() {
 #[tokio::test]
 async fn readiness_names_no_server() {
     let served = start().await;
-    assert_eq!(served.body("/readyz?verbose").await.1, "[-]serving\n[+]not draining\nstarting\n");
+    assert_eq!(served.body("/readyz?verbose").await.1, "[+]not draining\nready\n");
     served.readiness.send_replace(Readiness::Draining);
     let (_, page) = served.body("/readyz?x=1&verbose").await;
-    assert_eq!(page, "[+]serving\n[-]not draining\ndraining\n");
+    assert_eq!(page, "[-]not draining\ndraining\n");
     assert!(!served.body("/version").await.1.contains("secret-server"));
 }
 

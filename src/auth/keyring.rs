@@ -2,7 +2,7 @@
 //! keys while a fetch fails.
 
 use std::error::Error;
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
 use arc_swap::ArcSwapOption;
@@ -15,6 +15,7 @@ use tokio_util::task::TaskTracker;
 
 use super::keys::{Key, KeySet, NoKey, NotAKeySet};
 use crate::settings::auth::JwksSource;
+use crate::store::lock;
 use crate::telemetry::Metrics;
 
 /// How often keys are fetched.
@@ -185,7 +186,7 @@ impl Keyring {
 
     /// Begins a fetch, unless one runs or the last one was too short a time ago. Gives the number to wait for.
     fn begin(self: &Arc<Self>) -> Option<u64> {
-        let mut last = self.last.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut last = lock(&self.last);
         if last.number > *self.ended.borrow() {
             return Some(last.number);
         }

@@ -1,9 +1,10 @@
 //! Remembers tokens that were found good, so that the next request with one costs a hash and not a signature.
 
 use std::collections::HashMap;
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::{Arc, Mutex};
 use std::time::SystemTime;
 
+use crate::store::lock;
 use crate::tenancy::Principal;
 
 /// SHA-256 of a credential.
@@ -22,7 +23,7 @@ pub(super) struct Verified {
     pub(super) issuer: usize,
     /// The generation of the issuer's keys that it was verified with; with another it counts for nothing.
     pub(super) generation: u64,
-    /// Its end, leeway included.
+    /// Until when it is accepted: its end, leeway included.
     pub(super) until: SystemTime,
 }
 
@@ -67,7 +68,7 @@ impl VerifiedTokens {
     fn with<T>(&self, token: &Digest, f: impl FnOnce(&mut HashMap<Digest, Verified>) -> T) -> T {
         let [first, ..] = *token;
         let shard = self.0.get(usize::from(first) % SHARDS).expect("a remainder is within the array");
-        f(&mut shard.lock().unwrap_or_else(PoisonError::into_inner))
+        f(&mut lock(shard))
     }
 }
 

@@ -24,11 +24,6 @@ impl Kind {
         self as usize
     }
 
-    /// The kind that a list method asks for.
-    pub fn listed_by(method: &Method) -> Option<Self> {
-        Self::ALL.into_iter().find(|k| k.method() == *method)
-    }
-
     /// The method that lists it.
     pub const fn method(self) -> Method {
         match self {

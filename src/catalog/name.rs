@@ -2,6 +2,9 @@
 //!
 //! A name is made from the template, the server's name and the server's own name for the thing, and from nothing
 //! else: it does not depend on how many servers there are, on neighbours or on replicas (case-G03).
+//!
+//! Two servers' names never meet: a config in which they could (`a` and `a_b` with `{server}_{tool}`) is refused
+//! when it is read. Views let the first server have a name all the same, should two ever meet.
 
 use std::borrow::Cow;
 

@@ -9,9 +9,10 @@ mod texts;
 mod tools;
 
 use std::io::{self, BufRead, Read, Write};
-use std::sync::{Mutex, PoisonError};
+use std::sync::Mutex;
 
 use self::server::Server;
+use crate::store::lock;
 
 /// The longest message that is read.
 const LONGEST: u64 = 8 << 20;
@@ -23,7 +24,7 @@ const LONGEST: u64 = 8 << 20;
 pub fn run() -> io::Result<()> {
     let output = Mutex::new(io::stdout());
     let server = Server::new(move |message| {
-        let mut output = output.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut output = lock(&output);
         // Nobody is left to hear of a failure: the end of stdin follows.
         let _ = output.write_all(format!("{message}\n").as_bytes()).and_then(|()| output.flush());
     });

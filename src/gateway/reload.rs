@@ -74,7 +74,8 @@ impl Reload {
                     Ok(()) => {
                         tracing::info!(servers = in_force.servers.len(), "the changed config is in force");
                     }
-                    Err(problem) => {
+                    Err(problems) => {
+                        let problem = problems.lines().collect::<Vec<_>>().join("; ");
                         tracing::error!("the changed config is bad, the old one stays in force: {problem}");
                     }
                 }

@@ -21,9 +21,9 @@ use crate::settings::LimitSettings;
 
 /// How long a connection may lie unused between requests: longer than load balancers keep theirs (10 minutes at
 /// the largest clouds), so that it is they who close it.
-const UNUSED: Duration = Duration::from_mins(15);
+pub(super) const UNUSED: Duration = Duration::from_mins(15);
 /// Not now.
-const NEVER: u64 = u64::MAX;
+pub(super) const NEVER: u64 = u64::MAX;
 
 /// What happens on one connection; times are milliseconds from `opened`.
 #[derive(Debug)]
@@ -115,7 +115,7 @@ impl Watch {
     }
 }
 
-fn millis(duration: Duration) -> u64 {
+pub(super) fn millis(duration: Duration) -> u64 {
     u64::try_from(duration.as_millis()).unwrap_or(NEVER)
 }
 

@@ -145,7 +145,7 @@ async fn authenticate(edge: &Edge, path: &str, headers: &HeaderMap) -> Result<Ca
         Err(refusal) => return Err(refused(edge, path, &refusal)),
     };
     let exempt = principal.issuer == Issuer::Anonymous && edge.reach == Reach::Loopback;
-    let cap = if exempt { PrincipalCap::Exempt } else { PrincipalCap::Held };
+    let cap = if exempt { PrincipalCap::Exempt } else { PrincipalCap::Held(principal.key().0) };
     Ok(Caller { binding: principal.binding().0, principal, cap })
 }
 

@@ -11,7 +11,6 @@ use crate::settings::Settings;
 #[derive(Debug)]
 pub(super) struct Origins {
     allowed: Vec<String>,
-    any: bool,
     /// Pages served from this machine, when only this machine can reach the gateway.
     loopback: bool,
 }
@@ -33,19 +32,15 @@ impl Origins {
     pub(super) fn new(settings: &Settings, reach: Reach) -> Self {
         let configured = settings.origins.iter().map(|o| o.trim_end_matches('/').to_ascii_lowercase());
         let own = settings.public_url.iter().map(|url| url.origin().ascii_serialization());
-        Self {
-            allowed: configured.chain(own).collect(),
-            any: settings.origins.iter().any(|o| o == "*"),
-            loopback: reach == Reach::Loopback,
-        }
+        Self { allowed: configured.chain(own).collect(), loopback: reach == Reach::Loopback }
     }
 
     pub(super) fn judge(&self, headers: &HeaderMap) -> Verdict {
         let mut lines = headers.get_all(ORIGIN).iter();
         let Some(origin) = lines.next() else { return Verdict::Absent };
         let origin = origin.to_str().unwrap_or_default();
-        let allowed = lines.next().is_none()
-            && (self.any || self.is_listed(origin) || (self.loopback && is_loopback(origin)));
+        let allowed =
+            lines.next().is_none() && (self.is_listed(origin) || (self.loopback && is_loopback(origin)));
         if allowed { Verdict::Allowed } else { Verdict::Refused }
     }
 

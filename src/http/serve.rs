@@ -9,7 +9,8 @@ use http::Request;
 use hyper::body::Incoming;
 use hyper::server::conn::{http1, http2};
 use hyper::service::service_fn;
-use hyper_util::rt::{TokioExecutor, TokioIo, TokioTimer};
+use hyper_util::rt::{TokioIo, TokioTimer};
+use tokio::io::Interest;
 use tokio::net::{TcpListener, TcpStream};
 use tokio::sync::Semaphore;
 use tokio_util::sync::CancellationToken;
@@ -17,10 +18,16 @@ use tokio_util::task::TaskTracker;
 use tower::ServiceExt as _;
 
 use super::connection::{Watch, Watched};
+use super::h2::{self, Streams};
 use crate::settings::LimitSettings;
 
 /// What an HTTP/2 client sends first (RFC 9113 section 3.4).
 const PREFACE: &[u8] = b"PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n";
+/// How long the rest of a preface is waited for before the next look; it doubles, so that many who never send the
+/// rest cost nothing.
+const PREFACE_FIRST: Duration = Duration::from_millis(5);
+/// The longest such wait.
+const PREFACE_MOST: Duration = Duration::from_millis(500);
 /// How long a connection may go on after the listener closed, so that its last answer gets out.
 const FAREWELL: Duration = Duration::from_secs(5);
 /// Requests at once on one HTTP/2 connection; further ones wait at the client.
@@ -86,7 +93,10 @@ enum Protocol {
 /// Looks at the first bytes without taking them. A buffer for a protocol detector would stay with the connection.
 async fn sniff(socket: &TcpStream) -> Option<Protocol> {
     let mut first = [0; PREFACE.len()];
+    let mut pause = PREFACE_FIRST;
     loop {
+        // Asked before the look: what came ahead of the end is seen, and nothing can come after.
+        let ended = socket.ready(Interest::READABLE).await.ok()?.is_read_closed();
         let n = socket.peek(&mut first).await.ok()?;
         let seen = first.get(..n)?;
         if seen.is_empty() {
@@ -98,8 +108,12 @@ async fn sniff(socket: &TcpStream) -> Option<Protocol> {
         if n == PREFACE.len() {
             return Some(Protocol::Http2);
         }
+        if ended {
+            return None;
+        }
         // The rest of a preface is on its way; peeking again at once would only see the same bytes.
-        tokio::time::sleep(Duration::from_millis(5)).await;
+        tokio::time::sleep(pause).await;
+        pause = (pause * 2).min(PREFACE_MOST);
     }
 }
 
@@ -128,15 +142,19 @@ async fn speak_http1(socket: TcpStream, router: Router, limits: &LimitSettings, 
 }
 
 async fn speak_http2(socket: TcpStream, router: Router, limits: &LimitSettings, stop: CancellationToken) {
-    let service =
-        service_fn(move |request: Request<Incoming>| router.clone().oneshot(request.map(Body::new)));
-    let mut http = http2::Builder::new(TokioExecutor::new());
+    let streams = Streams::new(limits);
+    let service = service_fn(move |request: Request<Incoming>| {
+        let answer = router.clone().oneshot(request.map(Body::new));
+        async move { answer.await.map(h2::noted) }
+    });
+    let mut http = http2::Builder::new(streams.clone());
     http.timer(TokioTimer::new()).max_concurrent_streams(H2_STREAMS);
     http.max_header_list_size(u32::try_from(limits.headers * 2).unwrap_or(u32::MAX));
     http.keep_alive_interval(Some(Duration::from_secs(30))).keep_alive_timeout(Duration::from_secs(30));
     let mut connection = std::pin::pin!(http.serve_connection(TokioIo::new(socket), service));
     tokio::select! {
         _ = connection.as_mut() => return,
+        () = streams.overdue(limits) => connection.as_mut().graceful_shutdown(),
         () = stop.cancelled() => connection.as_mut().graceful_shutdown(),
     }
     let _ = tokio::time::timeout(FAREWELL, connection).await;

@@ -99,8 +99,9 @@ impl<'de> de::Deserialize<'de> for Object<'de> {
                         !many.insert(name.to_string())
                     };
                     if twice {
-                        let shown: String = name.chars().take(64).collect();
-                        return Err(de::Error::custom(format_args!("member `{shown}` stands twice")));
+                        // Quoted, as it was written: decoded, it could break the line it is shown in.
+                        let shown = quoted(&name.chars().take(64).collect::<String>());
+                        return Err(de::Error::custom(format_args!("member {shown} stands twice")));
                     }
                     object.members.push((name, map.next_value()?));
                 }

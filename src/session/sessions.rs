@@ -51,8 +51,8 @@ pub enum EndReason {
 /// Whether a principal is held to `sessions.maxPerPrincipal`.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum PrincipalCap {
-    /// It is.
-    Held,
+    /// It is; what its sessions are counted by, whatever client they come through.
+    Held([u8; 32]),
     /// It is not: anonymous on loopback stands for one person's many programs.
     Exempt,
 }
@@ -108,7 +108,7 @@ impl<A: Attachment> Sessions<A> {
         cap: PrincipalCap,
         attached: A,
     ) -> Result<Arc<Session<A>>, OpenError> {
-        self.take_place(&binding, cap).await?;
+        self.take_place(cap).await?;
         let id = SessionId::mint();
         let now = SystemTime::now();
         let record = Record {
@@ -125,7 +125,7 @@ impl<A: Attachment> Sessions<A> {
             epoch: Epoch::FIRST,
         };
         if let Err(error) = self.store.create(id.key(), record).await {
-            self.give_place_back(&binding, cap);
+            self.give_place_back(cap);
             return Err(error.into());
         }
         let streams =
@@ -170,7 +170,7 @@ impl<A: Attachment> Sessions<A> {
         if self.live.remove(&session.id).is_none() {
             return false;
         }
-        self.give_place_back(&session.binding, session.cap);
+        self.give_place_back(session.cap);
         session.ended.cancel();
         session.attached.on_end(reason);
         session.streams.close();
@@ -229,13 +229,13 @@ impl<A: Attachment> Sessions<A> {
 
     /// Counts a session in, under both caps; expired ones give way first, but are not looked for each time, so that
     /// a flood at the cap stays cheap (case-I05).
-    async fn take_place(&self, binding: &Binding, cap: PrincipalCap) -> Result<(), OpenError> {
-        let first_try = self.try_place(binding, cap);
+    async fn take_place(&self, cap: PrincipalCap) -> Result<(), OpenError> {
+        let first_try = self.try_place(cap);
         if first_try.is_ok() || !self.sweep_is_due(Instant::now()) {
             return first_try;
         }
         self.sweep().await;
-        self.try_place(binding, cap)
+        self.try_place(cap)
     }
 
     fn sweep_is_due(&self, now: Instant) -> bool {
@@ -247,14 +247,14 @@ impl<A: Attachment> Sessions<A> {
         due
     }
 
-    fn try_place(&self, binding: &Binding, cap: PrincipalCap) -> Result<(), OpenError> {
+    fn try_place(&self, cap: PrincipalCap) -> Result<(), OpenError> {
         if self.count.fetch_add(1, Relaxed) >= self.settings.max {
             self.count.fetch_sub(1, Relaxed);
             return Err(OpenError::Full);
         }
-        if cap == PrincipalCap::Held {
+        if let PrincipalCap::Held(key) = cap {
             let mut per_principal = lock(&self.per_principal);
-            let held = per_principal.entry(binding.principal).or_default();
+            let held = per_principal.entry(key).or_default();
             if *held >= self.settings.max_per_principal {
                 self.count.fetch_sub(1, Relaxed);
                 return Err(OpenError::PrincipalFull);
@@ -264,14 +264,14 @@ impl<A: Attachment> Sessions<A> {
         Ok(())
     }
 
-    fn give_place_back(&self, binding: &Binding, cap: PrincipalCap) {
+    fn give_place_back(&self, cap: PrincipalCap) {
         self.count.fetch_sub(1, Relaxed);
-        if cap == PrincipalCap::Held {
+        if let PrincipalCap::Held(key) = cap {
             let mut per_principal = lock(&self.per_principal);
-            if let Some(held) = per_principal.get_mut(&binding.principal) {
+            if let Some(held) = per_principal.get_mut(&key) {
                 *held -= 1;
                 if *held == 0 {
-                    per_principal.remove(&binding.principal);
+                    per_principal.remove(&key);
                 }
             }
         }

@@ -1,7 +1,10 @@
 //! Log lines: where they go, in which form, from which level on.
 //!
 //! `info` is for lifecycle only, never a line per request; `debug` is per request. Nothing in here has a secret to
-//! print: credentials are never handed to it, and session ids only as [`short_hash`].
+//! print: credentials are never handed to it, and session ids only as [`short_hash`]. Text of servers and callers
+//! cannot break out of its line, whichever form that has.
+
+mod one_line;
 
 use std::fmt::Write as _;
 use std::io;
@@ -10,6 +13,8 @@ use aws_lc_rs::digest;
 use tracing_subscriber::EnvFilter;
 use tracing_subscriber::fmt::MakeWriter;
 use tracing_subscriber::util::SubscriberInitExt;
+
+use one_line::OneLine;
 
 /// The filter if none is given.
 pub const DEFAULT_FILTER: &str = "info";
@@ -58,7 +63,7 @@ where
         .with_writer(writer)
         .with_ansi(false);
     Ok(match format {
-        LogFormat::Text => lines.into(),
+        LogFormat::Text => lines.map_event_format(OneLine).into(),
         LogFormat::Json => {
             lines.json().flatten_event(true).with_current_span(false).with_span_list(false).into()
         }

@@ -19,7 +19,7 @@ pub struct Principal {
     pub client_id: Option<Box<str>>,
     /// What it may do.
     pub scopes: BTreeSet<String>,
-    /// When the credential ends; streams opened with it end then.
+    /// Until when the credential is accepted, leeway included; streams opened with it end then.
     pub expires: Option<SystemTime>,
 }
 

@@ -5,7 +5,7 @@ use std::sync::Arc;
 use tokio_util::task::TaskTracker;
 
 use super::http::{HttpClient, HttpLink};
-use super::stdio::{Guard, StdioLink};
+use super::stdio::{Guard, Patience, StdioLink};
 use super::{Failure, Hello, Link, Listener};
 use crate::settings::ServerSettings;
 use crate::settings::servers::TransportSettings;
@@ -16,6 +16,7 @@ use crate::telemetry::Metrics;
 pub struct Connector {
     client: HttpClient,
     guard: Guard,
+    patience: Patience,
     tasks: TaskTracker,
     metrics: Arc<Metrics>,
 }
@@ -23,7 +24,13 @@ pub struct Connector {
 impl Connector {
     /// A connector whose tasks run on `tasks`.
     pub fn new(client: HttpClient, guard: Guard, tasks: TaskTracker, metrics: Arc<Metrics>) -> Self {
-        Self { client, guard, tasks, metrics }
+        Self { client, guard, patience: Patience::default(), tasks, metrics }
+    }
+
+    /// The same connector, whose children have so long to end.
+    #[must_use]
+    pub fn with_patience(self, patience: Patience) -> Self {
+        Self { patience, ..self }
     }
 
     /// Connects to `server` and initializes it with `hello`, within its `timeouts.start`.
@@ -42,7 +49,8 @@ impl Connector {
         let link = match &server.transport {
             TransportSettings::Stdio(_) => Link::Stdio(
                 StdioLink::open(server, hello, epoch, listener, &self.guard, &self.tasks, &self.metrics)
-                    .await?,
+                    .await?
+                    .with_patience(self.patience),
             ),
             TransportSettings::Http(_) => Link::Http(
                 HttpLink::open(server, hello, epoch, listener, &self.client, &self.tasks, &self.metrics)

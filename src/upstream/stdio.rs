@@ -89,6 +89,13 @@ impl StdioLink {
         opened
     }
 
+    /// The same link, whose child has so long to end when it is closed or dropped.
+    #[must_use]
+    pub fn with_patience(self, patience: Patience) -> Self {
+        self.running.leave.accustom(patience);
+        self
+    }
+
     /// What the server said in `initialize`.
     pub fn introduction(&self) -> Arc<Introduction> {
         Arc::clone(&self.introduction)
@@ -128,9 +135,9 @@ impl StdioLink {
         self.running.wire.pending.down().is_some()
     }
 
-    /// Ends the process with the default [`Patience`]; see [`StdioLink::close_within`].
+    /// Ends the process with the link's own [`Patience`]; see [`StdioLink::close_within`].
     pub async fn close(&self) {
-        self.close_within(Patience::default()).await;
+        self.close_within(self.running.leave.usual()).await;
     }
 
     /// Closes stdin, waits, sends SIGTERM, waits, sends SIGKILL, each to the whole group, and reaps (T62).
@@ -207,6 +214,6 @@ impl Running {
 
 impl Drop for Running {
     fn drop(&mut self) {
-        self.leave.ask(Patience::default());
+        self.leave.ask(self.leave.usual());
     }
 }

@@ -1,12 +1,15 @@
 //! HTTP/1.1 with one connection for many requests, and HTTP/2 without TLS.
 
+use std::time::{Duration, Instant};
+
 use bytes::Bytes;
 use http_body_util::BodyExt as _;
 use serde_json::json;
 
-use crate::client::{init, request, tool};
+use crate::client::{SOON, init, request, tool};
 use crate::gateway::TestGateway;
 use crate::h2::{H2, text};
+use crate::http_server::{Answer, HttpServer, rpc};
 use crate::raw::Raw;
 
 const JSON: (&str, &[u8]) = ("content-type", b"application/json");
@@ -134,6 +137,47 @@ async fn the_session_header_is_as_strict_over_http_2() {
         );
         assert!(text(answer).await.contains(r#""id":7"#));
     }
+}
+
+/// A stream whose caller takes nothing of its answer is reset, as no ping of the caller's shows it; the others go on.
+#[tokio::test]
+async fn a_stream_that_is_not_read_is_reset() {
+    let server = HttpServer::start().await;
+    let large = "x".repeat(4 << 20);
+    server.on(rpc("tools/call"), Answer::result(&json!({"content": [], "large": large}).to_string()));
+    let gateway = TestGateway::new()
+        .http("u1", server.url())
+        .with(|s| s.limits.body_read = Duration::from_millis(200))
+        .start()
+        .await;
+    let h2 = H2::connect(gateway.address).await;
+    let opened = h2.send("POST", &[JSON], init("2025-06-18", json!({})).to_string()).await;
+    let id = opened.headers()["mcp-session-id"].as_bytes().to_vec();
+    let session: (&str, &[u8]) = ("mcp-session-id", &id);
+    let call = request(1, "tools/call", tool("mcp_u1_echo", json!({}))).to_string();
+    assert!(text(h2.send("POST", &[JSON, session], call.clone()).await).await.len() > large.len());
+    let unread = h2.send("POST", &[JSON, session], call).await;
+    assert_eq!(unread.status(), 200);
+    let ping = request(2, "ping", json!({})).to_string();
+    let began = Instant::now();
+    while began.elapsed() < Duration::from_secs(1) {
+        assert!(text(h2.send("POST", &[JSON, session], ping.clone()).await).await.contains(r#""id":2"#));
+    }
+    let rest = tokio::time::timeout(SOON, unread.into_body().collect()).await.expect("an end soon");
+    assert!(rest.is_err(), "it was reset");
+    assert!(text(h2.send("POST", &[JSON, session], ping).await).await.contains(r#""id":2"#));
+}
+
+/// A connection on which no request comes has the time of a head.
+#[tokio::test]
+async fn an_http_2_connection_without_a_request_is_closed() {
+    let gateway =
+        TestGateway::new().with(|s| s.limits.header_read = Duration::from_millis(200)).start().await;
+    let mut raw = Raw::connect(gateway.address).await;
+    raw.send(b"PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n\0\0\0\x04\0\0\0\0\0").await;
+    let began = Instant::now();
+    raw.end().await;
+    assert!(began.elapsed() < Duration::from_secs(10), "{:?}", began.elapsed());
 }
 
 /// The limits hold over HTTP/2 as well: 413 while reading, 431.

@@ -52,6 +52,19 @@ async fn a_head_that_takes_too_long_costs_its_connection() {
     tokio::time::timeout(crate::client::SOON, drip).await.expect("drops do not put it off");
 }
 
+/// A caller that closes before it has said which protocol it speaks is let go at once, not when its time is up.
+#[tokio::test]
+async fn a_preface_that_breaks_off_ends_at_once() {
+    let gateway = TestGateway::new().start().await;
+    for begin in ["P", "PRI * HTTP/2.0\r\n"] {
+        let mut raw = Raw::connect(gateway.address).await;
+        raw.send(begin).await;
+        tokio::io::AsyncWriteExt::shutdown(&mut raw.socket).await.expect("an end");
+        let ended = tokio::time::timeout(Duration::from_secs(5), raw.end()).await;
+        assert_eq!(ended.expect("it ends"), "", "{begin:?}");
+    }
+}
+
 /// The next head of a connection that was used has the same time, from its first byte on.
 #[tokio::test]
 async fn a_second_head_has_its_time_too() {

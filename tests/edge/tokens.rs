@@ -161,3 +161,19 @@ async fn two_credentials_are_400() {
         assert_eq!(answer.status, StatusCode::BAD_REQUEST);
     }
 }
+
+/// case-I05: a subject has no more sessions by coming through more clients.
+#[tokio::test]
+async fn clients_of_one_subject_share_its_cap() {
+    let pair = Pair::ec("1");
+    let (setup, _keys) = with_tokens(&pair);
+    let gateway = setup.with(|s| s.sessions.max_per_principal = 1).start().await;
+    let token = |client: &str, subject: &str| {
+        let mut claims = claims_with("client_id", json!(client));
+        claims["sub"] = json!(subject);
+        pair.sign(&claims)
+    };
+    assert_eq!(status(&gateway, &token("ide", "ann")).await, StatusCode::OK);
+    assert_eq!(status(&gateway, &token("bot", "ann")).await, StatusCode::TOO_MANY_REQUESTS);
+    assert_eq!(status(&gateway, &token("ide", "bob")).await, StatusCode::OK);
+}

@@ -3,10 +3,15 @@
 use std::time::{Duration, Instant};
 
 use http::StatusCode;
+use mcpgate::gateway::{Gateway, Listeners, Stop, Watch};
+use mcpgate::settings::Settings;
 use serde_json::json;
+use tokio::net::TcpListener;
+use tokio_util::sync::CancellationToken;
 
 use crate::client::{SOON, init, request, tool};
 use crate::gateway::TestGateway;
+use crate::raw::Raw;
 
 /// Whether a process runs; one that is dead and only waits for init to take notice does not.
 fn runs(pid: u64) -> bool {
@@ -91,11 +96,60 @@ async fn a_call_that_outlives_the_drain_is_told_so() {
 async fn a_stop_with_nothing_to_do_is_quick() {
     let gateway = TestGateway::new().with(|s| s.shutdown.drain = SOON).start().await;
     let client = gateway.client("/mcp").initialize("2025-11-25").await;
-    let mut raw = crate::raw::Raw::connect(gateway.address).await;
+    let mut raw = Raw::connect(gateway.address).await;
     raw.request("GET /mcp", "", "").await;
     assert_eq!(raw.answer().await.status, 400);
     let _get = client.open_get().await;
     let began = Instant::now();
     gateway.stopped().await;
     assert!(began.elapsed() < Duration::from_secs(2), "{:?}", began.elapsed());
+}
+
+/// T62: children have the time of `shutdown.children` to end, at a stop and at the end of a session, and no more.
+#[tokio::test]
+async fn children_have_the_configured_time_to_end() {
+    let gateway = TestGateway::new()
+        .stdio("u1", &["--ignore-eof", "--ignore-term"])
+        .with(|s| s.shutdown.children = Duration::from_millis(200))
+        .start()
+        .await;
+    let ended = gateway.client("/mcp").initialize("2025-11-25").await;
+    let left = gateway.client("/mcp").initialize("2025-11-25").await;
+    for client in [&ended, &left] {
+        client.call(1, "tools/call", tool("mcp_u1_echo", json!({}))).await;
+    }
+    let began = Instant::now();
+    assert_eq!(ended.delete().await, StatusCode::NO_CONTENT);
+    gateway.until(r#"mcpgate_upstream_processes{server="u1"}"#, |n| n == 1.0).await;
+    assert!(began.elapsed() < Duration::from_secs(2), "{:?}", began.elapsed());
+    let began = Instant::now();
+    gateway.stopped().await;
+    assert!(began.elapsed() < Duration::from_secs(2), "{:?}", began.elapsed());
+}
+
+/// case-J01: a scraper that keeps its connection does not hold the end up, and is answered while calls run on.
+#[tokio::test]
+async fn an_idle_scraper_does_not_delay_the_end() {
+    let mut settings = Settings::default();
+    settings.shutdown.delay = Duration::ZERO;
+    let bind = async || TcpListener::bind("127.0.0.1:0").await.expect("a port");
+    let (callers, admin) = (bind().await, bind().await);
+    let (address, scraped) =
+        (callers.local_addr().expect("an address"), admin.local_addr().expect("an address"));
+    let gateway = Gateway::build(settings, address, Watch::Nobody).expect("a gateway");
+    let stop = CancellationToken::new();
+    let stopped = stop.clone();
+    let serving = gateway.serve(Listeners { callers, admin: Some(admin) }, async move {
+        stopped.cancelled().await;
+        Stop::Announced
+    });
+    let scraping = async {
+        let mut raw = Raw::connect(scraped).await;
+        raw.request("GET /readyz", "", "").await;
+        assert_eq!(raw.answer().await.status, 200);
+        stop.cancel();
+        (raw, Instant::now())
+    };
+    let ((), (_raw, began)) = tokio::join!(serving, scraping);
+    assert!(began.elapsed() < Duration::from_secs(3), "{:?}", began.elapsed());
 }

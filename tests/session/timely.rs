@@ -7,7 +7,7 @@ use serde_json::json;
 
 use crate::client::{request, tool};
 use crate::gateway::TestGateway;
-use crate::http_server::{Answer, HttpServer, http, message, result, rpc};
+use crate::http_server::{Answer, Feed, HttpServer, Seen, http, message, result, rpc};
 use crate::raw::Raw;
 
 /// case-B01: each event is at the caller when the server wrote it, while the call goes on.
@@ -40,6 +40,55 @@ async fn events_are_flushed_as_they_come() {
     drop(feed);
     let rest = stream.rest().await;
     assert_eq!((rest.len(), &rest[0]["id"]), (1, &json!(1)));
+}
+
+/// case-B01: progress that a server puts on its standalone stream, or on the stream of another call, is at the caller
+/// at once, too.
+#[tokio::test]
+async fn progress_on_another_stream_is_flushed_as_it_comes() {
+    let server = HttpServer::start().await;
+    let (get, standalone) = Answer::fed();
+    let (_own, silent) = Answer::fed();
+    let (other, another) = Answer::fed();
+    let mine = |seen: &Seen| seen.is("tools/call") && !seen.text().contains("other");
+    let others = |seen: &Seen| seen.is("tools/call") && seen.text().contains("other");
+    server.on(http(http::Method::GET), standalone);
+    server.on(mine, silent);
+    server.on(others, another);
+    let gateway = TestGateway::new()
+        .http("u1", server.url())
+        .with(|s| {
+            s.streams.grace = Duration::from_secs(3600);
+            s.streams.keep_alive = Duration::from_secs(3600);
+        })
+        .start()
+        .await;
+    let client = gateway.client("/mcp").initialize("2025-06-18").await;
+    let mut arguments = tool("mcp_u1_echo", json!({}));
+    arguments["_meta"] = json!({"progressToken": "mine"});
+    let call = request(1, "tools/call", arguments);
+    let beside = request(2, "tools/call", tool("mcp_u1_echo", json!({"other": true})));
+    let progress = async |feed: &Feed, n: i32| {
+        let called = server.await_request(mine).await;
+        let token = &called.json()["params"]["_meta"]["progressToken"];
+        let params = json!({"progressToken": token, "progress": n});
+        let text = json!({"jsonrpc": "2.0", "method": "notifications/progress", "params": params});
+        feed.send(message(&text.to_string())).await;
+    };
+    let (answer, ()) = tokio::join!(client.post(&call), progress(&get, 0));
+    let mut stream = answer.stream();
+    assert_eq!(stream.message().await.expect("progress")["params"]["progress"], 0);
+    let fed = async {
+        server.await_request(others).await;
+        for n in 1..10 {
+            progress(if n % 2 == 0 { &get } else { &other }, n).await;
+            assert_eq!(stream.message().await.expect("progress")["params"]["progress"], n);
+        }
+    };
+    tokio::select! {
+        answer = client.post(&beside) => panic!("the other call is answered: {}", answer.status),
+        () = fed => {}
+    }
 }
 
 /// case-B02: a GET has its head at once and stays open, whether or not a server ever hears of it.

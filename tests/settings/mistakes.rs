@@ -118,6 +118,41 @@ fn each_mistake_is_said_where_it_stands() {
     }
 }
 
+/// case-G01: two servers of which one could take the other's names are refused, and which and why is said.
+#[test]
+fn servers_whose_names_can_meet_are_refused() {
+    let config = |template: &str, one: &str, other: &str| {
+        let servers = format!("mcpServers: {{ {one}: {{ command: a }}, {other}: {{ command: a }} }}");
+        Config::of(&format!("names: {{ template: \"{template}\" }}\n{servers}\n"))
+    };
+    for (template, one, other, remedy) in [
+        ("mcp_{server}_{tool}", "google", "google_drive", "rename one of them, for example `google-drive`"),
+        ("mcp_{server}_{tool}", "google_drive", "google", "rename one of them, for example `google-drive`"),
+        ("{server}__{tool}", "a", "a__b", "for example `a--b`"),
+        ("{server}__{tool}", "a", "a_", "for example `a-`"),
+        ("{server}{tool}", "a", "ab", "or write another names.template"),
+        ("{server}-{tool}", "a", "a-b", "or write another names.template"),
+        ("{tool}_{server}", "drive", "google_drive", "for example `google-drive`"),
+        ("x{tool}{server}", "b", "ab", "or write another names.template"),
+    ] {
+        let problems = config(template, one, other).problems();
+        let [problem] = problems.as_slice() else { panic!("{template} {one} {other}: {problems:#?}") };
+        for part in [one, other] {
+            assert!(problem.contains(&format!("`{part}`")), "{template}\n{problem}");
+        }
+        assert!(problem.contains(remedy), "{template}\n{problem}");
+    }
+    for (template, one, other) in [
+        ("mcp_{server}_{tool}", "google", "google-drive"),
+        ("mcp_{server}_{tool}", "google", "googledrive"),
+        ("mcp_{server}_{tool}", "drive", "google_drive"),
+        ("{server}__{tool}", "a", "a_b"),
+        ("{tool}_{server}", "google", "google_drive"),
+    ] {
+        config(template, one, other).loaded();
+    }
+}
+
 #[test]
 fn each_mistake_about_a_server_is_said_where_it_stands() {
     for (server, place, what) in [

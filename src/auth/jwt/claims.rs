@@ -30,7 +30,7 @@ impl Claims {
         }
     }
 
-    /// Who it is; `None` if a claim that must be there is not, or names a tenant that is not the issuer's.
+    /// Who it is; `None` if a claim that must be there is not or cannot be, or names a tenant that is not the issuer's.
     pub(super) fn principal(&self, settings: &JwtIssuer) -> Option<Principal> {
         Some(Principal {
             tenant: self.tenant(settings)?,
@@ -38,7 +38,8 @@ impl Claims {
             subject: self.text(&settings.principal_claim)?.into(),
             client_id: self.text("/client_id").or_else(|| self.text("/azp")).map(Into::into),
             scopes: self.scopes(),
-            expires: Some(self.expires()?),
+            // Streams go on for as long as the token would be accepted.
+            expires: Some(self.expires()?.checked_add(settings.leeway)?),
         })
     }
 
@@ -64,6 +65,7 @@ impl Claims {
         ["scope", "scp"].into_iter().filter_map(|name| self.0.get(name)).flat_map(words).collect()
     }
 
+    /// An end that no clock can hold is as good as none, but is not taken for one.
     fn expires(&self) -> Option<SystemTime> {
         let exp = self.0.get("exp")?;
         let seconds = Duration::try_from_secs_f64(exp.as_f64()?).ok()?;

@@ -2,7 +2,7 @@
 
 use std::collections::HashMap;
 use std::sync::atomic::{AtomicU64, Ordering};
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::sync::{Arc, Mutex};
 use std::thread;
 use std::time::Duration;
 
@@ -17,6 +17,7 @@ use crate::protocol::error::Code;
 use crate::protocol::method::Method;
 use crate::protocol::object::{Object, quoted};
 use crate::protocol::revision::Revision;
+use crate::store::lock;
 
 /// The server, shared by the threads of its calls.
 #[derive(Clone)]
@@ -244,10 +245,6 @@ fn set_level(params: &Object<'_>) -> Result<Value, Refusal> {
         Some(level) if LEVELS.contains(&&*level) => Ok(json!({})),
         _ => Err(Refusal::params(format!("`level` must be one of {}", LEVELS.join(", ")))),
     }
-}
-
-fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
-    mutex.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
 #[cfg(test)]

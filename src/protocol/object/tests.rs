@@ -25,6 +25,13 @@ fn keeps_order_and_spelling() {
     assert_eq!(members, [("b", "1.0"), ("a", "12345678901234567890123"), ("~/odd key", r#"{"x":[]}"#)]);
 }
 
+/// A name that is shown can break out of no line.
+#[test]
+fn a_name_is_shown_escaped() {
+    let error = Object::parse("{\"a\\nb\":1,\"a\\nb\":2}").expect_err("it stands twice").to_string();
+    assert!(error.starts_with(r#"member "a\nb" stands twice"#), "{error}");
+}
+
 /// case-G07: escaped spellings of one name are one name; case variants are others.
 #[test]
 fn refuses_a_name_that_stands_twice() {

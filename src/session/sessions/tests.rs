@@ -67,6 +67,15 @@ fn binding(principal: u8) -> Binding {
 }
 
 async fn open(sessions: &Sessions<Ended>, principal: u8) -> Result<Arc<Session<Ended>>, OpenError> {
+    open_through(sessions, principal, principal).await
+}
+
+/// The same through a client: bound to both, counted by the principal alone.
+async fn open_through(
+    sessions: &Sessions<Ended>,
+    principal: u8,
+    client: u8,
+) -> Result<Arc<Session<Ended>>, OpenError> {
     let greeting = Greeting {
         revision: Revision::LATEST_LEGACY,
         params: "{}".into(),
@@ -74,7 +83,8 @@ async fn open(sessions: &Sessions<Ended>, principal: u8) -> Result<Arc<Session<E
         client_info: "{}".into(),
         class: CapabilityClass::NONE,
     };
-    sessions.open(binding(principal), greeting, PrincipalCap::Held, Ended::default()).await
+    let cap = PrincipalCap::Held([principal; 32]);
+    sessions.open(binding(client), greeting, cap, Ended::default()).await
 }
 
 /// case-I05: looking for expired sessions costs as much as there are sessions, so a flood may not ask for it.
@@ -131,6 +141,19 @@ async fn activity_is_written_rarely() {
     }
     let written = store.changes.load(Relaxed);
     assert!((1..=3).contains(&written), "{written} writes");
+}
+
+/// case-I05: a principal has no more sessions by coming through more clients, and gives back its own place.
+#[tokio::test]
+async fn clients_of_one_principal_share_its_cap() {
+    let settings = SessionSettings { max_per_principal: 2, ..SessionSettings::default() };
+    let sessions = sessions(Arc::default(), settings);
+    let first = open_through(&sessions, 1, 11).await.expect("opened");
+    open_through(&sessions, 1, 12).await.expect("opened");
+    assert_eq!(open_through(&sessions, 1, 13).await.map(|_| ()), Err(OpenError::PrincipalFull));
+    open_through(&sessions, 2, 21).await.expect("another has its own");
+    assert!(sessions.end(&first, EndReason::Delete).await);
+    open_through(&sessions, 1, 13).await.expect("there is room again");
 }
 
 /// case-I01, case-I03: a session is found by those it is bound to, at its endpoint.

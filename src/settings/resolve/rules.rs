@@ -59,6 +59,36 @@ fn names(settings: &Settings, review: &mut Review) {
         let what = "does not make names";
         let remedy = "write {server} and {tool} once each, and else only ASCII letters, digits, `_` and `-`";
         review.problem(&Path::of(["names", "template"]), what, remedy);
+        return;
+    }
+    for long in &settings.servers {
+        for short in settings.servers.iter().filter(|short| short.name != long.name) {
+            if meet(&settings.names.template, &short.name, &long.name) {
+                let (short, long) = (short.name.as_str(), long.name.as_str());
+                let what = format!(
+                    "a tool of `{long}` and one of `{short}` can get the same name from names.template"
+                );
+                let other = long.replace('_', "-");
+                let remedy = if other != long && !meet(&settings.names.template, short, &other) {
+                    format!("rename one of them, for example `{other}`")
+                } else {
+                    "rename one of them, or write another names.template".to_owned()
+                };
+                review.problem(&Path::of(["mcpServers"]).key(long), what, remedy);
+            }
+        }
+    }
+}
+
+/// Whether a tool of the server `short` can have the qualified name of one of `long`, as `b_c` of `a` and `c` of
+/// `a_b` do in `{server}_{tool}`: if what stands fixed at the tool's side for the one begins (or, with the tool
+/// first, ends) what stands there for the other. All servers share `/mcp`.
+fn meet(template: &str, short: &str, long: &str) -> bool {
+    let Some((before, after)) = template.split_once("{server}") else { return false };
+    match (before.split_once("{tool}"), after.split_once("{tool}")) {
+        (Some((_, between)), _) => format!("{between}{long}").ends_with(&format!("{between}{short}")),
+        (_, Some((between, _))) => format!("{long}{between}").starts_with(&format!("{short}{between}")),
+        (None, None) => false,
     }
 }
 

@@ -14,7 +14,8 @@ pub struct Shutdown {
     pub delay: Span,
     /// How long running calls may take after that.
     pub drain: Span,
-    /// How long child processes may take to end.
+    /// How long a child process may take to end, also when its session ends: half of it after its stdin is closed,
+    /// half after SIGTERM.
     pub children: Span,
 }
 

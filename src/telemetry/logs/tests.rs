@@ -61,6 +61,24 @@ fn json_lines_are_one_object_each() {
     assert_eq!(lines[1]["level"], "DEBUG");
 }
 
+/// Text of servers and callers, in a message or a field, forges no line and steers no terminal.
+#[test]
+fn text_cannot_break_out_of_its_line() {
+    for format in [LogFormat::Text, LogFormat::Json] {
+        let page = Page::default();
+        let dispatch = dispatch(format, "debug", page.clone()).unwrap();
+        let said = "a\r\n2026-01-01T00:00:00Z ERROR forged\u{1b}[2J\u{9b}2J\u{85}";
+        tracing::dispatcher::with_default(&dispatch, || {
+            tracing::warn!(shown = said, failure = %said, "the server said: {said}");
+        });
+        let page = page.read();
+        assert_eq!(page.lines().count(), 1, "{page}");
+        let line = page.strip_suffix('\n').unwrap();
+        assert!(line.contains("forged") && !line.chars().any(|c| c.is_ascii_control()), "{line:?}");
+        assert!(format == LogFormat::Json || !line.contains(char::is_control), "{line:?}");
+    }
+}
+
 #[test]
 fn a_filter_that_cannot_be_read_says_what_to_write() {
     let error = dispatch(LogFormat::Text, "mcpgate=loud", io::sink).unwrap_err();

@@ -1,9 +1,11 @@
 //! The cookies a server sets: kept for its own origin, so that a load balancer before it finds the replica again.
 
-use std::sync::{Mutex, PoisonError};
+use std::sync::Mutex;
 
 use arc_swap::ArcSwapOption;
 use http::header::{HeaderMap, HeaderValue, SET_COOKIE};
+
+use crate::store::lock;
 
 /// More cookies than this are not kept.
 const MOST: usize = 32;
@@ -30,7 +32,7 @@ impl Cookies {
         if !headers.contains_key(SET_COOKIE) {
             return;
         }
-        let mut kept = self.kept.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut kept = lock(&self.kept);
         for cookie in headers.get_all(SET_COOKIE).iter().filter_map(|cookie| cookie.to_str().ok()) {
             let mut parts = cookie.split(';').map(str::trim);
             let Some((name, value)) = parts.next().and_then(|pair| pair.split_once('=')) else { continue };

@@ -111,6 +111,7 @@ impl Peer {
         match message {
             Message::Response(response) => {
                 if awaited.is_some_and(|id| answers(&response, id)) {
+                    response.check_error()?;
                     return Ok(Some(response));
                 }
                 self.metrics.late_response(&self.server.name);
@@ -127,6 +128,10 @@ impl Peer {
             && let Some(its_own) = self.running.listener(id)
         {
             its_own.notification(notification);
+            // Whoever reads this stream settles the stream's own listener and knows of no other.
+            if !Arc::ptr_eq(&its_own, listener) {
+                its_own.settled();
+            }
         } else {
             listener.notification(notification);
         }

@@ -1,8 +1,9 @@
 //! The calls that run on one link, so that their progress finds them on whatever stream it comes.
 
 use std::collections::HashMap;
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::sync::{Arc, Mutex};
 
+use crate::store::lock;
 use crate::upstream::{Listener, UpstreamId};
 
 type Listeners = HashMap<UpstreamId, Arc<dyn Listener>>;
@@ -21,16 +22,12 @@ pub(super) struct Entry<'a> {
 
 impl Running {
     pub(super) fn enter(&self, id: UpstreamId, listener: &Arc<dyn Listener>) -> Entry<'_> {
-        self.lock().insert(id, Arc::clone(listener));
+        lock(&self.0).insert(id, Arc::clone(listener));
         Entry { running: self, id }
     }
 
     pub(super) fn listener(&self, id: UpstreamId) -> Option<Arc<dyn Listener>> {
-        self.lock().get(&id).cloned()
-    }
-
-    fn lock(&self) -> MutexGuard<'_, Listeners> {
-        self.0.lock().unwrap_or_else(PoisonError::into_inner)
+        lock(&self.0).get(&id).cloned()
     }
 }
 
@@ -39,7 +36,7 @@ impl Running {
 impl Drop for Entry<'_> {
     fn drop(&mut self) {
         // Taken out under the lock, dropped after it: a listener's drop is none of the lock's business.
-        let listener = self.running.lock().remove(&self.id);
+        let listener = lock(&self.running.0).remove(&self.id);
         drop(listener);
     }
 }

@@ -17,6 +17,8 @@ pub struct Patience {
 /// The wish that a child should end, and the news that it did.
 #[derive(Debug, Default)]
 pub(super) struct Leave {
+    /// The patience of who asks for none in particular, once it is known.
+    usual: OnceLock<Patience>,
     patience: OnceLock<Patience>,
     asked: CancellationToken,
     done: CancellationToken,
@@ -30,6 +32,11 @@ const REAPING: Duration = Duration::from_secs(1);
 impl Patience {
     /// SIGKILL at once.
     pub const NONE: Self = Self { stdin: Duration::ZERO, term: Duration::ZERO };
+
+    /// Half of `time` for each step.
+    pub fn within(time: Duration) -> Self {
+        Self { stdin: time / 2, term: time / 2 }
+    }
 }
 
 impl Default for Patience {
@@ -41,6 +48,16 @@ impl Default for Patience {
 // === impl Leave ===
 
 impl Leave {
+    /// Sets the usual patience, at most once.
+    pub(super) fn accustom(&self, patience: Patience) {
+        let _ = self.usual.set(patience);
+    }
+
+    /// The patience of who asks for none in particular.
+    pub(super) fn usual(&self) -> Patience {
+        self.usual.get().copied().unwrap_or_default()
+    }
+
     /// Asks; the first to ask sets the patience.
     pub(super) fn ask(&self, patience: Patience) {
         let _ = self.patience.set(patience);
@@ -54,7 +71,7 @@ impl Leave {
 
     /// What the first to ask set.
     pub(super) fn patience(&self) -> Patience {
-        self.patience.get().copied().unwrap_or_default()
+        self.patience.get().copied().unwrap_or_else(|| self.usual())
     }
 
     /// Tells all who wait that the child is gone.

@@ -1,11 +1,12 @@
 //! The calls that wait for a child's answer.
 
 use std::collections::HashMap;
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::sync::{Arc, Mutex, MutexGuard};
 
 use tokio::sync::oneshot;
 
 use crate::protocol::envelope::Response;
+use crate::store::lock;
 use crate::upstream::{Failure, Listener, UpstreamId};
 
 /// Who waits for which id, until the link is down. The lock is held for a map operation, never across a wait.
@@ -82,7 +83,7 @@ impl Pending {
     }
 
     fn lock(&self) -> MutexGuard<'_, Calls> {
-        self.0.lock().unwrap_or_else(PoisonError::into_inner)
+        lock(&self.0)
     }
 }
 

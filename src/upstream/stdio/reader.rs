@@ -50,13 +50,20 @@ pub(super) async fn run(
 ) -> OutputEnd {
     let mut lines = Lines::new(stdout, wire.settings.max_message);
     let mut reader = Reader { wire, listener, tail, throttle: Throttle::new(LOGGED) };
+    let mut first = true;
     loop {
         match lines.next().await {
+            Ok(Next::Line(line)) if std::mem::take(&mut first) => reader.line(&without_mark(line)),
             Ok(Next::Line(line)) => reader.line(&line),
             Ok(Next::TooLong) => return OutputEnd::TooLong,
             Ok(Next::End) | Err(_) => return OutputEnd::Closed,
         }
     }
+}
+
+/// The first line of an output without one byte order mark.
+fn without_mark(line: Bytes) -> Bytes {
+    if line.starts_with(BYTE_ORDER_MARK) { line.slice(BYTE_ORDER_MARK.len()..) } else { line }
 }
 
 // === impl Reader ===
@@ -67,7 +74,6 @@ impl Reader {
             None => {}
             Some(b'{') => self.message(line),
             Some(b'[') if self.wire.revision.get().is_some_and(|r| r.allows_batches()) => self.batch(line),
-            Some(_) if line.starts_with(BYTE_ORDER_MARK) => self.line(&line.slice(BYTE_ORDER_MARK.len()..)),
             Some(_) => self.skip(line),
         }
     }
@@ -81,6 +87,10 @@ impl Reader {
 
     fn message(&mut self, line: &Bytes) {
         match Message::parse(line.clone()) {
+            Ok(Message::Response(response)) => match response.check_error() {
+                Ok(()) => self.response(response),
+                Err(malformed) => self.malformed(line, &malformed),
+            },
             Ok(message) => self.deliver(message),
             Err(malformed) => self.malformed(line, &malformed),
         }

@@ -1,7 +1,7 @@
 //! A child's stderr: always drained, the last lines kept for whoever looks for a cause.
 
 use std::collections::VecDeque;
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::sync::{Arc, Mutex};
 
 use secrecy::{ExposeSecret, SecretString};
 use tokio::io::AsyncReadExt;
@@ -11,6 +11,7 @@ use super::throttle::Throttle;
 use super::wire::Wire;
 use crate::settings::ServerSettings;
 use crate::settings::servers::TransportSettings;
+use crate::store::lock;
 
 /// The last lines of stderr, without the secrets that the child was given.
 #[derive(Debug)]
@@ -42,18 +43,24 @@ impl Tail {
             TransportSettings::Stdio(stdio) => stdio.env.values(),
             TransportSettings::Http(_) => return Self { secrets: Vec::new(), kept: Mutex::default() },
         };
-        let secrets = secrets.filter(|s| s.expose_secret().len() >= SECRET).cloned().collect();
+        Self::without(secrets.map(ExposeSecret::expose_secret))
+    }
+
+    /// Without `secrets`: each as a whole and, as text is compared line by line, each line of it.
+    fn without<'a>(secrets: impl Iterator<Item = &'a str>) -> Self {
+        let parts = secrets.flat_map(|secret| std::iter::once(secret).chain(secret.lines().map(str::trim)));
+        let secrets = parts.filter(|part| part.len() >= SECRET).map(SecretString::from).collect();
         Self { secrets, kept: Mutex::default() }
     }
 
     /// The lines, oldest first.
     pub(super) fn lines(&self) -> Vec<String> {
-        self.lock().lines.iter().cloned().collect()
+        lock(&self.kept).lines.iter().cloned().collect()
     }
 
     /// How many lines there were in all.
     pub(super) fn count(&self) -> u64 {
-        self.lock().count
+        lock(&self.kept).count
     }
 
     /// Text of the child as it may be shown: cut at a length, its secrets blotted out.
@@ -70,16 +77,12 @@ impl Tail {
     }
 
     fn keep(&self, line: String) {
-        let mut kept = self.lock();
+        let mut kept = lock(&self.kept);
         kept.count += 1;
         if kept.lines.len() == LINES {
             kept.lines.pop_front();
         }
         kept.lines.push_back(line);
-    }
-
-    fn lock(&self) -> MutexGuard<'_, Kept> {
-        self.kept.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
 
@@ -117,7 +120,7 @@ mod tests {
     use super::*;
 
     fn tail(secret: &str) -> Tail {
-        Tail { secrets: vec![secret.into()], kept: Mutex::default() }
+        Tail::without([secret].into_iter())
     }
 
     #[test]
@@ -137,5 +140,13 @@ mod tests {
         let long = [vec![b'a'; LINE - 3], b"canary-canary".to_vec(), vec![b'b'; 9]].concat();
         let shown = tail.shown(&long);
         assert!(shown.chars().count() == LINE + 1 && !shown.contains("canary"), "{shown}");
+    }
+
+    /// case-F11: a key of several lines is a secret line by line, as text is shown so; and when it stands in one.
+    #[test]
+    fn shows_no_line_of_a_long_secret() {
+        let tail = tail("-----BEGIN KEY-----\r\n  canary-one\n  canary-two\nend\n");
+        assert_eq!(tail.shown(b"canary-one"), "[secret]");
+        assert_eq!(tail.shown(br"key: canary-one\n  canary-two\nend"), r"key: [secret]\n  [secret]\nend");
     }
 }

@@ -68,7 +68,7 @@ impl Supervisor {
             Event::Input if timeout(EXIT_LAG, self.process.exited()).await.is_ok() => Cause::Exited,
             Event::Input => {
                 // What it has read it may still answer before it ends.
-                self.stop(Patience::default()).await;
+                self.stop(self.leave.usual()).await;
                 Cause::InputClosed
             }
             Event::Asked => {
@@ -125,7 +125,7 @@ impl Supervisor {
             OutputEnd::Closed if timeout(EXIT_LAG, self.process.exited()).await.is_ok() => Cause::Exited,
             OutputEnd::Closed => {
                 self.tell(Cause::OutputClosed, None);
-                self.leave.ask(Patience::default());
+                self.leave.ask(self.leave.usual());
                 self.stop(self.leave.patience()).await;
                 Cause::OutputClosed
             }

@@ -63,6 +63,9 @@ async fn a_spoilt_answer_fails_its_call() {
         r#"{"jsonrpc":"2.0","id":$ID}"#,
         r#"{"jsonrpc":"2.0","id":$ID,"result":{},"error":{}}"#,
         r#"{"jsonrpc":"1.0","id":$ID,"result":{}}"#,
+        r#"{"jsonrpc":"2.0","id":$ID,"error":"boom"}"#,
+        r#"{"jsonrpc":"2.0","id":$ID,"error":{"message":"no code"}}"#,
+        r#"{"jsonrpc":"2.0","id":$ID,"error":{"code":-1,"message":null}}"#,
         r#"{"id":$ID,"jsonrpc":"2.0","result":{},"result":{}}"#,
         "{\"jsonrpc\":\"2.0\",\"id\":$ID,\"result\":\"\u{1}\"}",
     ] {
@@ -176,6 +179,15 @@ async fn batches_are_taken_apart_where_they_are_legal() {
 #[tokio::test]
 async fn a_byte_order_mark_is_passed_over() {
     Child::new(["--noise", "\u{feff}"]).open().await;
+}
+
+/// case-I07: a line of nothing but byte order marks is noise like any other, however long it is.
+#[tokio::test]
+async fn a_line_of_byte_order_marks_is_passed_over() {
+    let opened = Child::new([]).open().await;
+    let raw = "\u{feff}".repeat(200_000) + "\n{\"jsonrpc\":\"2.0\",\"id\":$ID,\"result\":7}\n";
+    let response = opened.call("raw", json!({"text": raw})).await.expect("an answer");
+    assert_eq!(response.result(), Some("7"));
 }
 
 /// What a server is told in secret is in no text that we keep of it.

@@ -5,7 +5,7 @@ use std::fmt::Write as _;
 use std::io;
 use std::path::PathBuf;
 use std::process::Stdio;
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::sync::{Arc, Mutex, MutexGuard};
 use std::time::Duration;
 
 use rustix::process::Pid;
@@ -14,6 +14,8 @@ use tokio::process::{Child, ChildStdin, Command};
 use tokio::sync::Notify;
 use tokio::time::{sleep, timeout};
 use tokio_util::task::TaskTracker;
+
+use crate::store::lock;
 
 /// Which groups live, and whether a task sees to it that the guard process knows.
 #[derive(Debug)]
@@ -158,7 +160,7 @@ impl Keeper {
     }
 
     fn lock(&self) -> MutexGuard<'_, Groups> {
-        self.groups.lock().unwrap_or_else(PoisonError::into_inner)
+        lock(&self.groups)
     }
 }
 
