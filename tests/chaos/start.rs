@@ -41,7 +41,8 @@ async fn a_list_that_goes_out_without_a_server_says_so_once() {
     for method in ["tools/list", "tools/list", "prompts/list"] {
         client.call(1, method, json!({})).await;
     }
-    let late = "it has not answered within timeouts.list (50ms): lists go out without it until it has";
+    let late =
+        "server `mute` has not answered within timeouts.list (50ms): lists go out without it until it has";
     gateway.process.line(|line| line.contains(late).then_some(())).await;
     let said = gateway.process.said();
     assert_eq!(said.matches(late).count(), 1, "{said}");
