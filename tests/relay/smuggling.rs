@@ -113,7 +113,7 @@ async fn arguments_are_not_looked_into() {
     let body = format!(
         r#"{{"jsonrpc":"2.0","id":1,"method":"tools/call","params":{{"name":"mcp_u1_echo","arguments":{arguments}}}}}"#
     );
-    let answer: Value = client.send(Method::POST, body).await.json().await;
+    let answer: Value = client.send(Method::POST, body).await.response().await;
     assert!(answer["result"].is_object(), "{answer}");
     let seen = server.await_request(rpc("tools/call")).await;
     assert!(seen.text().contains(arguments), "{}", seen.text());
