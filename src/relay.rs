@@ -82,7 +82,7 @@ pub struct Relay {
     children: places::Places,
     shared: shared::SharedLinks,
     /// Lists of shared links that are being read again.
-    relisting: coalesce::Coalesced<relist::ListKey>,
+    relisting: coalesce::Coalesced<relist::TenantListKey>,
     in_flight: usize,
     grace: Duration,
     tasks: TaskTracker,
@@ -172,13 +172,15 @@ impl Relay {
         }
     }
 
-    /// Ends expired sessions until `stop`; run it on a task.
+    /// Ends expired sessions, and shared links that nobody uses any more, until `stop`; run it on a task.
     pub async fn sweep_until(self: Arc<Self>, stop: CancellationToken) {
         loop {
             tokio::select! {
-                () = tokio::time::sleep(self.sessions.sweep_interval()) => self.sessions.sweep().await,
+                () = tokio::time::sleep(self.sessions.sweep_interval()) => {}
                 () = stop.cancelled() => return,
             }
+            self.sessions.sweep().await;
+            self.shared.close_unused(&self);
         }
     }
 

@@ -37,9 +37,9 @@ pub struct View {
     table: HashMap<Box<str>, Target>,
     templates: Vec<(Template, Target)>,
     made: Instant,
-    /// Milliseconds from `made` to when its lists were last looked at.
+    /// Milliseconds from `made` to when its lists were last looked at for their age.
     checked_ms: AtomicU64,
-    /// The catalog's generation at that time.
+    /// The catalog's generation in which it was last assembled.
     generation: AtomicU64,
 }
 
@@ -153,18 +153,26 @@ impl View {
         self.parts.iter().any(|(s, _)| s.name == server.name)
     }
 
-    /// Whether it can be used without looking at its lists: they were looked at a moment ago, in this generation
-    /// of the catalog.
-    pub fn is_current(&self, generation: u64) -> bool {
-        let checked = Duration::from_millis(self.checked_ms.load(Relaxed));
-        self.generation.load(Relaxed) == generation && self.made.elapsed() < checked + TRUSTED
+    /// Whether it shows what is known in this generation of the catalog.
+    pub fn is_of_generation(&self, generation: u64) -> bool {
+        self.generation.load(Relaxed) == generation
     }
 
-    /// Its lists were looked at, in this generation of the catalog.
-    pub fn checked(&self, generation: u64) {
+    /// Whether it does, and its lists were looked at for their age a moment ago.
+    pub fn is_current(&self, generation: u64) -> bool {
+        let checked = Duration::from_millis(self.checked_ms.load(Relaxed));
+        self.is_of_generation(generation) && self.made.elapsed() < checked + TRUSTED
+    }
+
+    /// It shows what is known in this generation of the catalog.
+    pub fn stamp(&self, generation: u64) {
+        self.generation.store(generation, Relaxed);
+    }
+
+    /// Its lists were looked at for their age.
+    pub fn checked(&self) {
         let age = u64::try_from(self.made.elapsed().as_millis()).unwrap_or(u64::MAX);
         self.checked_ms.store(age, Relaxed);
-        self.generation.store(generation, Relaxed);
     }
 
     /// Whether it was made from exactly these lists.

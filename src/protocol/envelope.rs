@@ -11,10 +11,12 @@ use serde::de::{self, Deserializer, IgnoredAny, MapAccess, Visitor};
 use serde_json::value::RawValue;
 
 use super::method::Method;
-use super::object::is_variant;
+use super::object::{Object, is_variant};
 
 /// The deepest nesting of arrays and objects that is read; deeper text is refused before it is parsed.
 pub const MAX_DEPTH: usize = 512;
+
+const BYTE_ORDER_MARK: &[u8] = "\u{feff}".as_bytes();
 
 /// Where a part of a message lies in the message's bytes: `start..end`, in bytes.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -116,6 +118,7 @@ impl Message {
     /// # Errors
     /// [`Malformed`] says which kind of refusal it is. An array is [`Malformed::Batch`]; see [`batch`].
     pub fn parse(bytes: Bytes) -> Result<Self, Malformed> {
+        let bytes = unmarked(bytes);
         check_depth(&bytes)?;
         if bytes.iter().find(|b| !b.is_ascii_whitespace()) == Some(&b'[') {
             let checked: Result<IgnoredAny, _> = serde_json::from_slice(&bytes);
@@ -139,7 +142,9 @@ impl Message {
         if parts.version.as_deref() != Some("2.0") {
             return Err(shape("member `jsonrpc` must be \"2.0\"", id_text));
         }
-        if let Some(raw) = parts.params
+        // Writers that spell out what is absent write null.
+        let params = parts.params.filter(|raw| raw.get() != "null");
+        if let Some(raw) = params
             && !raw.get().starts_with(['{', '['])
         {
             return Err(shape("`params` must be an object", id_text));
@@ -149,7 +154,7 @@ impl Message {
             let variant: String = variant.chars().take(16).collect();
             return Err(shape(format!("member `{variant}` differs from another name in case only"), id_text));
         }
-        let params = parts.params.map(span);
+        let params = params.map(span);
         match (parts.method, id, parts.result, parts.error) {
             (Some(method), id, None, None) => {
                 let method = Method::from(method);
@@ -196,12 +201,19 @@ impl Message {
 /// # Errors
 /// [`Malformed`] if the text is no array, or has no part or more than `most`.
 pub fn batch(bytes: &Bytes, most: usize) -> Result<Vec<Bytes>, Malformed> {
-    check_depth(bytes)?;
-    let parts: Vec<&RawValue> = serde_json::from_slice(bytes).map_err(|e| Malformed::Json(e.to_string()))?;
+    let bytes = unmarked(bytes.clone());
+    check_depth(&bytes)?;
+    let parts: Vec<&RawValue> = serde_json::from_slice(&bytes).map_err(|e| Malformed::Json(e.to_string()))?;
     if parts.is_empty() || parts.len() > most {
         return Err(shape(format!("a batch has 1 to {most} messages, this one has {}", parts.len()), None));
     }
     Ok(parts.iter().map(|p| bytes.slice_ref(p.get().as_bytes())).collect())
+}
+
+/// The text without a byte order mark, which some writers begin with and a reader may pass over (RFC 8259 section
+/// 8.1).
+fn unmarked(bytes: Bytes) -> Bytes {
+    if bytes.starts_with(BYTE_ORDER_MARK) { bytes.slice(BYTE_ORDER_MARK.len()..) } else { bytes }
 }
 
 /// Refuses text with more than [`MAX_DEPTH`] levels of arrays and objects.
@@ -234,8 +246,11 @@ pub fn check_depth(bytes: &[u8]) -> Result<(), Malformed> {
 
 /// Whether raw JSON is a legal request id: a string or an integer (T9); never null, a fraction, bool or object.
 pub fn is_legal_id(raw: &str) -> bool {
+    raw.starts_with('"') || is_integer(raw)
+}
+
+fn is_integer(raw: &str) -> bool {
     match raw.as_bytes() {
-        [b'"', ..] => true,
         [b'-', rest @ ..] => !rest.is_empty() && rest.iter().all(u8::is_ascii_digit),
         digits => !digits.is_empty() && digits.iter().all(u8::is_ascii_digit),
     }
@@ -317,6 +332,27 @@ impl Response {
             Outcome::Error(span) => Some(span.text(&self.bytes)),
             Outcome::Result(_) => None,
         }
+    }
+
+    /// Refuses an error that is none: an SDK on the other side would not know it for a response, and would go on
+    /// waiting for one.
+    ///
+    /// # Errors
+    /// [`Malformed::Shape`] says what is missing.
+    pub fn check_error(&self) -> Result<(), Malformed> {
+        let Some(raw) = self.error() else { return Ok(()) };
+        let refuse = |why: String| Err(shape(why, Some(self.id().into())));
+        let error = match Object::parse(raw) {
+            Ok(error) => error,
+            Err(why) => return refuse(format!("`error` cannot be read: {why}")),
+        };
+        if !error.get("code").is_some_and(is_integer) {
+            return refuse("`error.code` must be an integer".into());
+        }
+        if error.text("message").is_none() {
+            return refuse("`error.message` must be a string".into());
+        }
+        Ok(())
     }
 
     /// The whole text.

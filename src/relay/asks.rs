@@ -18,7 +18,7 @@ use crate::settings::ServerSettings;
 use crate::store::lock;
 use crate::upstream::{Link, Reply};
 
-/// How many questions one session may have open; a server that asks more gets an error.
+/// How many questions one server may have open at one session; if it asks more, it gets an error.
 const MOST_OPEN: usize = 64;
 
 /// The open questions of one session, by the gateway's ids.
@@ -72,7 +72,8 @@ impl Asks {
     /// The question, if there are too many.
     pub(super) fn open(&self, id: u64, ask: Ask) -> Result<(), Ask> {
         let mut open = lock(&self.open);
-        if open.len() >= MOST_OPEN {
+        let of_it = open.values().filter(|other| other.server.name == ask.server.name).count();
+        if of_it >= MOST_OPEN {
             return Err(ask);
         }
         if let Some(exchange) = ask.belonging.exchange() {

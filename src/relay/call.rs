@@ -24,6 +24,8 @@ pub(super) enum Ended {
     Answered(Response),
     /// With an error of ours.
     Failed(RpcError),
+    /// By one of its limits in time.
+    TimedOut(RpcError),
     /// By its caller, who wants no response any more.
     Cancelled,
 }
@@ -35,13 +37,13 @@ impl Relay {
     pub(super) async fn call(self: &Arc<Self>, serving: Serving<'_>, route: &Route) -> Option<Text> {
         let request = serving.request;
         let server = &route.target.server;
-        let clock = Clock::start(&server.timeouts);
-        let ended = self.attempt(serving, route).await;
+        let clock = Arc::new(Clock::start(&server.timeouts));
+        let ended = self.attempt(serving, route, &clock).await;
         let outcome = match &ended {
             Ended::Answered(response) if response.error().is_some() => CallOutcome::RpcError,
             Ended::Answered(response) if is_tool_error(request.method(), response) => CallOutcome::ToolError,
             Ended::Answered(_) => CallOutcome::Ok,
-            Ended::Failed(error) if error.reason == "timed_out" => CallOutcome::Timeout,
+            Ended::TimedOut(_) => CallOutcome::Timeout,
             Ended::Failed(_) => CallOutcome::Unavailable,
             Ended::Cancelled => CallOutcome::Cancelled,
         };
@@ -58,7 +60,7 @@ impl Relay {
                 }
                 Some(edit.finish().into())
             }
-            Ended::Failed(error) => {
+            Ended::Failed(error) | Ended::TimedOut(error) => {
                 let (id, layer) = (serving.outlet.request_id(), error.layer.as_str());
                 tracing::warn!(request.id = id, server = %server.name, layer, reason = error.reason, "{}", error.message);
                 Some(error.to_message(Some(request.id()), Some(id)).into())
@@ -69,7 +71,7 @@ impl Relay {
 
     /// Tries once; and once more over a new link, if the first one turned out to be of no use before the request
     /// reached the server (case-H13).
-    async fn attempt(self: &Arc<Self>, serving: Serving<'_>, route: &Route) -> Ended {
+    async fn attempt(self: &Arc<Self>, serving: Serving<'_>, route: &Route, clock: &Arc<Clock>) -> Ended {
         let Serving { session, request, ticket, .. } = serving;
         let server = &route.target.server;
         let pick = match request.method() {
@@ -82,13 +84,14 @@ impl Relay {
                 connected = self.link(session, server, pick) => connected,
                 () = ticket.cancelled() => return Ended::Cancelled,
                 () = session.ended.cancelled() => return Ended::Failed(session_ended(&server.name)),
+                limit = clock.over() => return Ended::TimedOut(timed_out(&server.name, limit)),
             };
             let connected = match connected {
                 Ok(connected) => connected,
                 Err(failure) => return Ended::Failed(failed(failure)),
             };
             let link = connected.link.clone();
-            match self.exchange(serving, route, connected).await {
+            match self.exchange(serving, route, connected, clock).await {
                 Ok(ended) => return ended,
                 Err(failure)
                     if failure.delivery == Delivery::NotDelivered && link.is_down() && tries_left > 0 =>
@@ -105,6 +108,7 @@ impl Relay {
         serving: Serving<'_>,
         route: &Route,
         connected: Connected,
+        clock: &Arc<Clock>,
     ) -> Result<Ended, Failure> {
         let Serving { session, request, outlet, ticket, .. } = serving;
         let server = &route.target.server;
@@ -116,11 +120,12 @@ impl Relay {
             server: server.clone(),
             link: link.clone(),
             outlet: outlet.clone(),
-            clock: Clock::start(&server.timeouts),
+            clock: clock.clone(),
             session: Arc::downgrade(session),
             origin,
         });
         let exchange = &underway.exchange;
+        clock.sent();
         let id_text = id.to_string();
         let mut edit = Edit::of(request.bytes()).replace(request.id_span(), &id_text);
         if let Some((place, name)) = &route.rename {
@@ -130,15 +135,19 @@ impl Relay {
             edit = edit.replace(*place, &id_text);
         }
         let listener = exchange.clone();
-        let gone = tokio::select! {
+        let ended = tokio::select! {
             biased;
             response = link.call(id, edit.finish(), listener) => return response.map(Ended::Answered),
-            () = ticket.cancelled() => None,
-            () = session.ended.cancelled() => Some(session_ended(&server.name)),
-            limit = exchange.clock.expired() => Some(timed_out(&server.name, limit)),
+            () = ticket.cancelled() => Ended::Cancelled,
+            () = session.ended.cancelled() => Ended::Failed(session_ended(&server.name)),
+            limit = exchange.clock.expired() => Ended::TimedOut(timed_out(&server.name, limit)),
         };
-        self.tell_server(&link, &id_text, gone.as_ref().map_or("cancelled by the client", |e| e.reason));
-        Ok(gone.map_or(Ended::Cancelled, Ended::Failed))
+        let why = match &ended {
+            Ended::Failed(error) | Ended::TimedOut(error) => error.reason,
+            Ended::Answered(_) | Ended::Cancelled => "cancelled by the client",
+        };
+        self.tell_server(&link, &id_text, why);
+        Ok(ended)
     }
 
     /// Tells a server that nobody waits for this request any more; queued behind nothing (case-H09).
@@ -169,7 +178,7 @@ fn timed_out(server: &str, limit: TimedOut) -> RpcError {
             "Server `{server}` sent neither result nor progress for {limit:?} (timeouts.idle); the call was cancelled and its outcome is unknown."
         ),
         TimedOut::Total(limit) => format!(
-            "The call to server `{server}` took longer than {limit:?} (timeouts.total); it was cancelled and its outcome is unknown."
+            "The call to server `{server}` took longer than {limit:?} (timeouts.total), its start included; it was cancelled and its outcome is unknown."
         ),
     };
     RpcError::new(Code::Internal, "timed_out", message).at(server, Layer::Call)

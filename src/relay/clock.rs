@@ -62,6 +62,17 @@ impl Clock {
         self.started.elapsed()
     }
 
+    /// Waits until `timeouts.total` has passed: before the request is at a server, nothing else counts.
+    pub(super) async fn over(&self) -> TimedOut {
+        tokio::time::sleep_until(self.started + self.total).await;
+        TimedOut::Total(self.total)
+    }
+
+    /// The request goes to the server: its idle limit begins.
+    pub(super) fn sent(&self) {
+        self.progressed();
+    }
+
     /// Waits until a limit has passed.
     pub(super) async fn expired(&self) -> TimedOut {
         loop {

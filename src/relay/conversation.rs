@@ -47,6 +47,8 @@ pub(super) struct SeenUris {
 
 /// How many links inside results one session remembers.
 const MOST_SEEN_URIS: usize = 1024;
+/// The longest of them, bytes; a longer one is not remembered.
+const LONGEST_SEEN_URI: usize = 2048;
 
 // === impl Conversation ===
 
@@ -101,6 +103,9 @@ impl Attachment for Conversation {
 
 impl SeenUris {
     pub(super) fn add(&mut self, uri: &str, server: &str) {
+        if uri.len() > LONGEST_SEEN_URI {
+            return;
+        }
         if self.by_uri.insert(uri.into(), server.into()).is_none() {
             self.order.push_back(uri.into());
             if self.order.len() > MOST_SEEN_URIS

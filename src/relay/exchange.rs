@@ -32,7 +32,7 @@ pub(super) struct Exchange {
     /// Where messages for its caller go.
     pub(super) outlet: Arc<Outlet>,
     /// Its limits in time.
-    pub(super) clock: Clock,
+    pub(super) clock: Arc<Clock>,
     /// The caller's session.
     pub(super) session: Weak<Session>,
     /// What hears the link outside calls: change notices that arrive on the call's stream go there too.

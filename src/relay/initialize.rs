@@ -20,6 +20,9 @@ use crate::upstream::Introduction;
 /// The longest instructions given to a caller, characters.
 const MOST_INSTRUCTIONS: usize = 16_384;
 
+/// The largest params of `initialize`, bytes: a session keeps them for as long as it lives.
+const MOST_PARAMS: usize = 64 << 10;
+
 /// Why a session was not opened.
 #[derive(Debug, thiserror::Error)]
 pub enum InitializeError {
@@ -67,6 +70,9 @@ impl Relay {
 fn greeting(request: &Request) -> Result<Greeting, RpcError> {
     let wrong = |why: String| RpcError::new(Code::InvalidParams, "invalid_params", why);
     let raw = request.params().ok_or_else(|| wrong("initialize needs params".into()))?;
+    if raw.len() > MOST_PARAMS {
+        return Err(wrong(format!("the params of initialize are larger than {MOST_PARAMS} bytes")));
+    }
     let params = Object::parse(raw).map_err(|e| wrong(format!("params cannot be read: {e}")))?;
     let version = params.text("protocolVersion");
     let version = version.ok_or_else(|| wrong("params.protocolVersion must be a string".into()))?;

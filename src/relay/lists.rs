@@ -40,8 +40,8 @@ impl Relay {
         {
             return view;
         }
-        let (generation, view) = self.assembled(session, endpoint, kind, Look::Refreshing);
-        view.checked(generation);
+        let view = self.assembled(session, endpoint, kind, Look::Refreshing);
+        view.checked();
         view
     }
 
@@ -52,7 +52,13 @@ impl Relay {
         endpoint: &Endpoint,
         kind: Kind,
     ) -> Arc<View> {
-        self.assembled(session, endpoint, kind, Look::Only).1
+        if !session.attached.own_lists.are_any()
+            && let Some(view) = endpoint.last_view(class_of(session), kind)
+            && view.is_of_generation(self.catalog.generation())
+        {
+            return view;
+        }
+        self.assembled(session, endpoint, kind, Look::Only)
     }
 
     /// Answers a list request; a server never listed before is waited for, within `timeouts.list`.
@@ -95,14 +101,15 @@ impl Relay {
         self.view(session, endpoint, kind)
     }
 
-    /// The view of the lists as they are, and the catalog's generation before they were looked at.
+    /// The view of the lists as they are.
     fn assembled(
         self: &Arc<Self>,
         session: &Arc<Session>,
         endpoint: &Endpoint,
         kind: Kind,
         look: Look,
-    ) -> (u64, Arc<View>) {
+    ) -> Arc<View> {
+        // Taken before the lists are, so that a change meanwhile makes the view an old one.
         let generation = self.catalog.generation();
         let mut parts: Vec<Part> = Vec::with_capacity(endpoint.servers.len());
         let mut own = false;
@@ -130,7 +137,8 @@ impl Relay {
         } else {
             endpoint.view(class_of(session), kind, parts)
         };
-        (generation, view)
+        view.stamp(generation);
+        view
     }
 
     /// Waits for a list that nobody knows yet, no longer than `timeouts.list`; the reading goes on regardless.

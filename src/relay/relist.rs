@@ -20,6 +20,8 @@ const DEBOUNCE: Duration = Duration::from_millis(20);
 
 /// A kind of list of a server, by its name; or of an endpoint, by its path.
 pub(super) type ListKey = (Arc<str>, Kind);
+/// The same for the links of one tenant.
+pub(super) type TenantListKey = (Option<Box<str>>, Arc<str>, Kind);
 
 /// Lists that a session's own links gave after they said that they had changed: what this session sees may be
 /// another thing than what all of its class do.
@@ -150,7 +152,7 @@ impl Relay {
     ) {
         self.catalog.expire(server, kinds);
         for kind in kinds {
-            let key = (Arc::from(server.name.as_str()), *kind);
+            let key = (tenant.map(Into::into), Arc::from(server.name.as_str()), *kind);
             if !self.relisting.begin(key.clone()) {
                 continue;
             }

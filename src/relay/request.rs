@@ -1,8 +1,10 @@
 //! What each request of a caller leads to: answered here, merged from lists, or carried to one server.
 
+use std::panic::AssertUnwindSafe;
 use std::sync::Arc;
 
 use bytes::Bytes;
+use futures_util::FutureExt as _;
 
 use super::answer::{Answer, Form, Work, answer};
 use super::outlet::Outlet;
@@ -60,7 +62,7 @@ impl Relay {
                 (self.clone(), session.clone(), endpoint.clone(), outlet.clone());
             Box::pin(async move {
                 let _running = running;
-                let serve = |request: Request| relay.serve(&session, &endpoint, request, &outlet);
+                let serve = |request: Request| relay.serve_safely(&session, &endpoint, request, &outlet);
                 match <[Request; 1]>::try_from(requests) {
                     Ok([request]) => serve(request).await.into_iter().collect(),
                     Err(requests) => {
@@ -83,6 +85,25 @@ impl Relay {
         session.streams.push(reader.stream(), EventKind::Response, one_line(response));
         session.streams.complete(reader.stream());
         reader
+    }
+
+    /// Serves one request; a panic of ours is its error, also when the answer has long been a stream (case-I13).
+    async fn serve_safely(
+        self: &Arc<Self>,
+        session: &Arc<Session>,
+        endpoint: &Arc<Endpoint>,
+        request: Request,
+        outlet: &Arc<Outlet>,
+    ) -> Option<Text> {
+        let id: Box<str> = request.id().into();
+        let served = AssertUnwindSafe(self.serve(session, endpoint, request, outlet)).catch_unwind().await;
+        served.unwrap_or_else(|_| {
+            tracing::error!(request.id = outlet.request_id(), "a request panicked");
+            let message = "The gateway failed while it served this request; its outcome is unknown. The log says \
+                           more under the request id.";
+            let error = RpcError::new(Code::Internal, "panicked", message);
+            Some(error.to_message(Some(&id), Some(outlet.request_id())).into())
+        })
     }
 
     /// Serves one request; gives its response, or none if it was cancelled.

@@ -5,7 +5,7 @@ use std::sync::Arc;
 
 use super::ask::tell_cancelled;
 use super::links::Connected;
-use super::subscribe::{renew, subscribed_at};
+use super::subscribe::{renew_all, subscribed_at};
 use super::{Relay, Session};
 use crate::settings::ServerSettings;
 
@@ -21,8 +21,6 @@ impl Relay {
         self.restore_level(session, link).await;
         let uris: std::collections::BTreeSet<Arc<str>> =
             subscribed_at(session, &server.name).into_iter().collect();
-        for uri in uris {
-            renew(server, link, &uri).await;
-        }
+        renew_all(server, link, uris).await;
     }
 }

@@ -46,11 +46,14 @@ impl Running {
     /// Takes a request in; `caller_id` is raw.
     pub(super) fn enter(session: &Arc<Session>, caller_id: &str) -> Ticket {
         let running = &session.attached.running;
-        let number = running.next.fetch_add(1, Relaxed);
         let cancelled = CancellationToken::new();
+        let mut requests = lock(&running.requests);
+        // Drawn under the lock, so that the order of entries is the order of numbers.
+        let number = running.next.fetch_add(1, Relaxed);
         let entry =
             Entry { number, caller_id: caller_id.into(), cancelled: cancelled.clone(), exchange: None };
-        lock(&running.requests).push(entry);
+        requests.push(entry);
+        drop(requests);
         Ticket { session: session.clone(), number, cancelled }
     }
 

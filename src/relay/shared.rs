@@ -3,6 +3,7 @@
 //! Such a link offers the server no client capabilities: over stdio a server's question could not be attributed to
 //! one of its callers. What it says outside calls is dropped and counted, but for change notices.
 
+use std::collections::HashSet;
 use std::sync::atomic::{AtomicUsize, Ordering::Relaxed};
 use std::sync::{Arc, Mutex, Weak};
 
@@ -22,6 +23,9 @@ use crate::session::notices::Notice;
 use crate::settings::ServerSettings;
 use crate::store::{Epoch, Registry, lock};
 use crate::upstream::{Failure, Hello, Listener, Reply};
+
+/// How many looks in a row must find no session of a tenant before its links are closed.
+const LOOKS: usize = 3;
 
 /// What servers behind shared links are told of their callers.
 pub(super) const SHARED_CLASS: CallerClass =
@@ -51,6 +55,8 @@ struct Group {
     slots: Vec<Mutex<Slot>>,
     /// Cancelled once nobody uses it any more: a link that is still opening then is closed when it is open.
     over: CancellationToken,
+    /// How many looks in a row found no session of the tenant.
+    unused: AtomicUsize,
 }
 
 enum Slot {
@@ -71,8 +77,33 @@ struct SharedOrigin {
 impl SharedLinks {
     /// Takes leave of links to servers that are not meant to be here any more.
     pub(super) fn close_unless(&self, keep: impl Fn(&Arc<ServerSettings>) -> bool, relay: &Relay) {
-        for group in self.0.values().into_iter().filter(|g| !keep(&g.server)) {
-            self.0.remove(&(group.tenant.clone(), Arc::from(group.server.name.as_str())));
+        self.close_where(|group| !keep(&group.server), relay);
+    }
+
+    /// Takes leave of the links of tenants that have had no session for some looks in a row: how many tenants there
+    /// are, their tokens decide.
+    pub(super) fn close_unused(&self, relay: &Relay) {
+        if self.0.is_empty() {
+            return;
+        }
+        let sessions = relay.sessions.all();
+        let tenants: HashSet<Option<&str>> = sessions.iter().map(|s| s.attached.tenant.as_deref()).collect();
+        let unused = |group: &Group| {
+            if tenants.contains(&group.tenant.as_deref()) {
+                group.unused.store(0, Relaxed);
+            }
+            group.unused.fetch_add(1, Relaxed) >= LOOKS
+        };
+        self.close_where(unused, relay);
+    }
+
+    fn close_where(&self, doomed: impl Fn(&Group) -> bool, relay: &Relay) {
+        for group in self.0.values().into_iter().filter(|g| doomed(g)) {
+            let key = (group.tenant.clone(), Arc::from(group.server.name.as_str()));
+            // A newer group may have taken its place since.
+            if self.0.get(&key).is_some_and(|now| Arc::ptr_eq(&now, &group)) {
+                self.0.remove(&key);
+            }
             group.over.cancel();
             for slot in &group.slots {
                 if let Slot::Live(held) = std::mem::replace(&mut *lock(slot), Slot::Vacant) {
@@ -94,7 +125,14 @@ impl SharedLinks {
 impl Group {
     fn new(server: Arc<ServerSettings>, tenant: Option<Box<str>>, size: usize) -> Self {
         let slots = (0..size.max(1)).map(|_| Mutex::new(Slot::Vacant)).collect();
-        Self { server, tenant, next: AtomicUsize::new(0), slots, over: CancellationToken::new() }
+        Self {
+            server,
+            tenant,
+            next: AtomicUsize::new(0),
+            slots,
+            over: CancellationToken::new(),
+            unused: AtomicUsize::new(0),
+        }
     }
 
     /// The links that are open, and their places.
@@ -212,9 +250,7 @@ impl Relay {
         if at == 0 {
             let uris = sessions.iter().flat_map(|s| subscribe::subscribed_at(s, &server.name));
             let uris: std::collections::BTreeSet<Arc<str>> = uris.collect();
-            for uri in uris {
-                subscribe::renew(server, link, &uri).await;
-            }
+            subscribe::renew_all(server, link, uris).await;
         }
     }
 

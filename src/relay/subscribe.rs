@@ -1,6 +1,9 @@
 //! Resource subscriptions: made at the server, remembered in the session, made again on a new link.
 
+use std::collections::BTreeSet;
 use std::sync::Arc;
+
+use futures_util::StreamExt as _;
 
 use super::conversation::Subscription;
 use super::links::Connected;
@@ -9,6 +12,7 @@ use super::serving::Serving;
 use super::{Relay, Session};
 use crate::protocol::edit::Text;
 use crate::protocol::envelope::{Message, Request};
+use crate::protocol::error::{Code, RpcError};
 use crate::protocol::object::{Object, quoted};
 use crate::settings::ServerSettings;
 use crate::settings::servers::Isolation;
@@ -16,7 +20,9 @@ use crate::store::lock;
 use crate::store::sessions::Change;
 
 /// How many resources one session may subscribe to; beyond it the oldest record stays and new ones are not renewed.
-const MOST_SUBSCRIPTIONS: usize = 10_000;
+const MOST_SUBSCRIPTIONS: usize = 1000;
+/// The longest URI that can be subscribed to, bytes.
+const LONGEST_URI: usize = 8192;
 
 // === impl Relay ===
 
@@ -26,6 +32,14 @@ impl Relay {
         let Some(uri) = uri(request) else { return self.call(serving, route).await };
         // Remembered before the server is asked: it may tell of a change before its answer is read.
         let added = remember(session, &uri, route);
+        if added == Added::NoPlace {
+            let message = format!(
+                "A session keeps at most {MOST_SUBSCRIPTIONS} subscriptions of at most {LONGEST_URI} bytes each; \
+                 unsubscribe from some."
+            );
+            let error = RpcError::new(Code::InvalidParams, "too_many_subscriptions", message);
+            return Some(error.to_message(Some(request.id()), Some(serving.outlet.request_id())).into());
+        }
         let response = self.call(serving, route).await;
         if response.as_ref().is_some_and(succeeded) {
             let _ = self.sessions.change(session, Change::Subscribe(uri)).await;
@@ -56,12 +70,16 @@ impl Relay {
 enum Added {
     Now,
     Before,
+    NoPlace,
 }
 
 fn remember(session: &Session, uri: &str, route: &Route) -> Added {
     let mut all = lock(&session.attached.subscriptions);
-    if all.contains_key(uri) || all.len() >= MOST_SUBSCRIPTIONS {
+    if all.contains_key(uri) {
         return Added::Before;
+    }
+    if all.len() >= MOST_SUBSCRIPTIONS || uri.len() > LONGEST_URI {
+        return Added::NoPlace;
     }
     let target = &route.target;
     let subscription = Subscription { server: target.server.name.as_str().into(), own: target.own.clone() };
@@ -69,8 +87,20 @@ fn remember(session: &Session, uri: &str, route: &Route) -> Added {
     Added::Now
 }
 
+/// How many subscriptions are made again at once.
+const RENEWED_AT_ONCE: usize = 16;
+
+/// Makes subscriptions again on a new link, all of them within `timeouts.list`: callers wait for the link meanwhile.
+pub(super) async fn renew_all(server: &ServerSettings, to: &Connected, uris: BTreeSet<Arc<str>>) {
+    let all = futures_util::stream::iter(uris)
+        .for_each_concurrent(RENEWED_AT_ONCE, |uri| async move { renew(server, to, &uri).await });
+    if tokio::time::timeout(server.timeouts.list, all).await.is_err() {
+        tracing::warn!(server = %server.name, "not all resource subscriptions could be made again in time");
+    }
+}
+
 /// Makes a subscription again on a new link.
-pub(super) async fn renew(server: &ServerSettings, to: &Connected, uri: &str) {
+async fn renew(server: &ServerSettings, to: &Connected, uri: &str) {
     let id = to.link.allot();
     let uri = quoted(uri);
     let text =

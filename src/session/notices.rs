@@ -9,6 +9,9 @@ use crate::protocol::object::quoted;
 /// How many resource URIs are remembered; beyond it the whole resource list counts as changed.
 const MOST_URIS: usize = 1024;
 
+/// The longest that is remembered, bytes; a longer one counts like one too many.
+const LONGEST_URI: usize = 8192;
+
 /// One thing that changed.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Notice {
@@ -39,7 +42,7 @@ impl Notices {
             Notice::Tools => self.tools = true,
             Notice::Prompts => self.prompts = true,
             Notice::Resources => self.resources = true,
-            Notice::Updated(uri) if self.updated.len() < MOST_URIS => {
+            Notice::Updated(uri) if self.updated.len() < MOST_URIS && uri.len() <= LONGEST_URI => {
                 self.updated.insert(uri);
             }
             Notice::Updated(_) => self.resources = true,

@@ -51,7 +51,8 @@ impl Reader {
 
     /// Ends this connection with `retry:`, so that the caller comes back.
     pub fn end_with_retry(&self) {
-        if let Some(stream) = lock(&self.streams.inner).streams.get_mut(&self.stream) {
+        let mut inner = lock(&self.streams.inner);
+        if let Some(stream) = inner.streams.get_mut(&self.stream).filter(|s| s.can_be_left()) {
             stream.end_reader(self.id, Ending::Retry);
         }
     }

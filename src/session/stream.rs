@@ -95,7 +95,8 @@ impl Stream {
 
     /// Adds an event and wakes the reader. `false` if nobody can ever read it.
     pub(super) fn push(&mut self, kind: EventKind, payload: Bytes, now: Instant, wake: Wake) -> bool {
-        if self.role == StreamRole::Post && self.slots.is_empty() && !self.resumable {
+        let unreadable = self.role == StreamRole::Post && self.slots.is_empty() && !self.resumable;
+        if unreadable || self.phase != Phase::Open {
             return false;
         }
         self.last_place += 1;
@@ -110,6 +111,12 @@ impl Stream {
             }
         }
         true
+    }
+
+    /// Whether a caller that loses its connection can come back for the rest: a POST's caller only once it was
+    /// given an event id, which before 2025-11-25 comes with the first message.
+    pub(super) fn can_be_left(&self) -> bool {
+        self.role == StreamRole::Get || self.resumable
     }
 
     /// Wakes whoever gets the messages.

@@ -202,9 +202,13 @@ impl Streams {
         }
     }
 
-    /// Ends all connections with `retry:`, so that their callers come back.
+    /// Ends all connections with `retry:` whose callers can come back.
     pub fn end_connections(&self) {
-        lock(&self.inner).streams.values_mut().for_each(|s| s.end_readers(Ending::Retry));
+        lock(&self.inner)
+            .streams
+            .values_mut()
+            .filter(|s| s.can_be_left())
+            .for_each(|s| s.end_readers(Ending::Retry));
     }
 
     /// Ends the connections of the standalone GET with `retry:`.

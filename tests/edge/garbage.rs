@@ -106,7 +106,7 @@ async fn every_nearly_right_message_is_answered() {
         let client = gateway.client("/mcp").initialize(revision).await;
         let session = client.session();
         let mut raw = Raw::connect(gateway.address).await;
-        for n in 0..1500 {
+        for n in 0..2500 {
             let body = mutate(&mut dice, &seeds);
             let with_session = dice.roll(10) > 0;
             let session = if with_session { format!("Mcp-Session-Id: {session}\r\n") } else { String::new() };

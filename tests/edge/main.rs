@@ -34,6 +34,7 @@ mod garbage;
 mod metadata;
 mod methods;
 mod metrics;
+mod operators;
 mod paths;
 mod protocols;
 mod secrets;

@@ -109,7 +109,9 @@ impl Six {
             "time": {"command": kit.pypi_server("time")},
             "remote": {"url": url},
         });
-        let gateway = Binary::serve_in(folder, &format!("mcpServers: {servers}")).await;
+        // A list leaves out who is slow to start, as those in Python are on a busy machine.
+        let config = format!("mcpServers: {servers}\ntimeouts: {{ list: 60s }}");
+        let gateway = Binary::serve_in(folder, &config).await;
         Self { gateway, files, _remote: remote }
     }
 }

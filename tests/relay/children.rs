@@ -294,6 +294,19 @@ async fn initialize_waits_for_no_server() {
     assert!(answer["result"]["capabilities"]["tools"].is_object(), "{answer}");
 }
 
+/// A tenant whose last session ended leaves no shared child behind.
+#[tokio::test]
+async fn a_shared_child_ends_after_its_last_session() {
+    let setup = TestGateway::new().stdio("u1", &[]).adjust(|s| s.isolation = Isolation::Shared { size: 1 });
+    // Sessions are looked at four times in this time.
+    let gateway = setup.with(|s| s.sessions.idle = Duration::from_millis(400)).start().await;
+    let client = gateway.client("/servers/u1/mcp").initialize(REVISION).await;
+    tools(&client).await;
+    assert_eq!(gateway.sample(r#"mcpgate_upstream_processes{server="u1"}"#), 1.0);
+    client.delete().await;
+    gateway.until(r#"mcpgate_upstream_processes{server="u1"}"#, |n| n == 0.0).await;
+}
+
 async fn shared_child() -> TestGateway {
     TestGateway::new().stdio("u1", &[]).adjust(|s| s.isolation = Isolation::Shared { size: 1 }).start().await
 }

@@ -151,3 +151,13 @@ async fn delete_ends_running_calls_streams_and_links() {
     gateway.until(r#"mcpgate_upstream_processes{server="u2"}"#, |n| n == 0.0).await;
     assert_eq!(gateway.sessions(), 0.0);
 }
+
+/// A session keeps what its caller said of itself, so that is bounded.
+#[tokio::test]
+async fn a_greeting_of_any_size_is_not_kept() {
+    let gateway = TestGateway::new().start().await;
+    let capabilities = json!({"experimental": {"x": "y".repeat(100_000)}});
+    let answer = gateway.client("/mcp").post(&init("2025-11-25", capabilities)).await;
+    assert!(answer.header("mcp-session-id").is_none());
+    assert_eq!(answer.json().await["error"]["code"], -32602);
+}

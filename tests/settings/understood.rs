@@ -15,6 +15,13 @@ fn only(settings: &Settings) -> &ServerSettings {
     &settings.servers[0]
 }
 
+/// case-A11: a session may live for a week without a word.
+#[test]
+fn a_session_may_be_idle_for_a_week() {
+    let config = Config::of("sessions: { idle: 168h, maxAge: 30d }\nmcpServers:\n  a: { command: a }\n");
+    assert_eq!(config.loaded().settings.sessions.idle, Duration::from_secs(7 * 24 * 3600));
+}
+
 #[test]
 fn a_host_file_with_nothing_but_servers_is_a_complete_config() {
     let config = Config::of(

@@ -33,6 +33,7 @@ pub(crate) struct Setup {
 /// A gateway that runs; it ends when dropped.
 pub(crate) struct TestGateway {
     pub(crate) address: SocketAddr,
+    operators: SocketAddr,
     pub(crate) gateway: Running,
     stop: CancellationToken,
     _end: tokio_util::sync::DropGuard,
@@ -61,6 +62,11 @@ impl TestGateway {
     /// A client of one of its endpoints.
     pub(crate) fn client(&self, path: &str) -> Client {
         Client::new(self.address, path)
+    }
+
+    /// A client of the operators' listener.
+    pub(crate) fn operator(&self, path: &str) -> Client {
+        Client::new(self.operators, path)
     }
 
     /// The text of `/metrics`.
@@ -188,7 +194,9 @@ impl Setup {
         let address = listener.local_addr().expect("an address");
         let gateway = Gateway::build(self.settings, address, Watch::Nobody).expect("a gateway");
         let (metrics, relay) = (gateway.metrics(), gateway.relay());
-        let listeners = Listeners { callers: listener, admin: None };
+        let admin = TcpListener::bind("127.0.0.1:0").await.expect("a port");
+        let operators = admin.local_addr().expect("an address");
+        let listeners = Listeners { callers: listener, admin: Some(admin) };
         let stop = CancellationToken::new();
         let until = stop.clone();
         let served = TaskTracker::new().spawn(async move {
@@ -200,6 +208,6 @@ impl Setup {
                 .await;
         });
         let end = stop.clone().drop_guard();
-        TestGateway { address, gateway: Running { metrics, relay }, stop, _end: end, served }
+        TestGateway { address, operators, gateway: Running { metrics, relay }, stop, _end: end, served }
     }
 }

@@ -44,8 +44,8 @@ use tokio_util::sync::{CancellationToken, DropGuard};
 use tokio_util::task::TaskTracker;
 
 pub(crate) use answer::{
-    Answer, Feed, Gate, Step, break_off, event, hold, hold_until, message, pause, primed, raw, reset, result,
-    retry,
+    Answer, Feed, Gate, Step, break_off, event, hold, hold_until, members, message, pause, primed, raw,
+    reset, result, retry,
 };
 use answer::{Body, respond};
 use seen::Log;

@@ -7,7 +7,8 @@ use mcpgate::protocol::error::Layer;
 use mcpgate::upstream::{Delivery, Failure};
 
 use crate::http_server::{
-    Answer, Gate, HttpServer, Step, break_off, event, http, message, primed, raw, reset, result, rpc,
+    Answer, Gate, HttpServer, Step, break_off, event, hold, http, members, message, primed, raw, reset,
+    result, rpc,
 };
 use crate::http_support::{Ear, Plan, Rig};
 
@@ -78,12 +79,34 @@ async fn names_what_is_wrong_with_an_answer() {
         (Answer::json(r#"{"jsonrpc":"2.0","id":null,"result":{}}"#), "another shape"),
         (Answer::json(r#"{"jsonrpc":"2.0","method":"x"}"#), "not the response"),
         (Answer::events([message("{")]), "not valid JSON"),
+        (Answer::members(r#""error":"boom""#), "another shape"),
+        (Answer::members(r#""error":{"code":"1","message":"x"}"#), "another shape"),
     ] {
         let failure = failure_of(answer).await;
         assert_eq!(failure.reason, "bad_answer");
         assert!(failure.message.contains(what), "{what}: {failure}");
         assert!(!failure.message.contains("http:"), "{failure}");
     }
+}
+
+/// case-I07: a stream that stays open behind a spoilt answer is not waited for.
+#[tokio::test]
+async fn a_spoilt_answer_on_a_stream_fails_its_call_at_once() {
+    for spoilt in [r#""error":"boom""#, r#""error":{"code":-1}"#, r#""result":{},"error":null"#] {
+        let failure = failure_of(Answer::events([members(spoilt), hold()])).await;
+        assert_eq!((failure.reason, failure.delivery), ("bad_answer", Delivery::Unknown), "{spoilt}");
+    }
+}
+
+/// A byte order mark before an answer does not hide it.
+#[tokio::test]
+async fn a_byte_order_mark_is_passed_over() {
+    let server = HttpServer::start().await;
+    server.on_each(rpc("tools/call"), |seen| {
+        let id = seen.id.as_deref().unwrap();
+        Answer::json(format!("\u{feff}{{\"jsonrpc\":\"2.0\",\"id\":{id},\"result\":{{}}}}"))
+    });
+    assert_eq!(Rig::open(server.url()).await.call("tools/call").await.unwrap().result(), Some("{}"));
 }
 
 /// case-I07: deep JSON fails its call at once, legal depth passes.

@@ -83,3 +83,53 @@ fn a_null_result_is_a_result() {
     };
     assert_eq!(m.result(), Some("null"));
 }
+
+/// A writer that spells out what is absent means the same as one that leaves it out.
+#[test]
+fn null_params_are_no_params() {
+    let Ok(Message::Request(m)) = parse(r#"{"jsonrpc":"2.0","id":1,"method":"tools/list","params":null}"#)
+    else {
+        unreachable!("a request")
+    };
+    assert_eq!((m.params(), m.params_span()), (None, None));
+    assert!(matches!(
+        parse(r#"{"jsonrpc":"2.0","method":"notifications/tools/list_changed","params":null}"#),
+        Ok(Message::Notification(m)) if m.params().is_none()
+    ));
+    for params in ["0", "false", "\"null\"", "nul"] {
+        assert!(parse(&format!(r#"{{"jsonrpc":"2.0","id":1,"method":"ping","params":{params}}}"#)).is_err());
+    }
+}
+
+#[test]
+fn a_byte_order_mark_is_passed_over() {
+    let Ok(Message::Request(m)) = parse("\u{feff}{\"jsonrpc\":\"2.0\",\"id\":1,\"method\":\"ping\"}") else {
+        unreachable!("a request")
+    };
+    assert_eq!((m.id(), m.bytes().first()), ("1", Some(&b'{')));
+    assert!(matches!(parse("\u{feff}[]"), Err(Malformed::Batch)));
+    assert_eq!(batch(&Bytes::from_static("\u{feff}[{}]".as_bytes()), 1).expect("a part"), ["{}"]);
+    assert!(parse("\u{feff}\u{feff}{}").is_err());
+}
+
+#[test]
+fn an_error_has_a_code_and_a_message() {
+    let check = |error: &str| match parse(&format!(r#"{{"jsonrpc":"2.0","id":1,"error":{error}}}"#)) {
+        Ok(Message::Response(m)) => m.check_error(),
+        _ => unreachable!("a response"),
+    };
+    assert!(check(r#"{"data":[1],"message":"a\u0062","code":-32000}"#).is_ok());
+    for error in [
+        "null",
+        r#""boom""#,
+        "{}",
+        r#"{"message":"x"}"#,
+        r#"{"code":1}"#,
+        r#"{"code":1.5,"message":"x"}"#,
+        r#"{"code":"1","message":"x"}"#,
+        r#"{"code":1,"message":5}"#,
+        r#"{"code":1,"code":2,"message":"x"}"#,
+    ] {
+        assert!(matches!(check(error), Err(Malformed::Shape { id: Some(_), .. })), "{error}");
+    }
+}

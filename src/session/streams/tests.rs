@@ -352,3 +352,28 @@ fn a_caller_that_is_asked_to_poll_comes_back_to_the_same_stream() {
     streams.complete(stream);
     assert_eq!(read(&mut streams.resume(id("1.1-0")).expect("resumed")).numbers, [1]);
 }
+
+/// A caller that was given no event id could not come back: its stream is not ended under it, and its result
+/// arrives.
+#[test]
+fn a_stream_without_an_id_yet_is_not_ended_early() {
+    let streams = streams_of(settings(), Revision::V2025_06_18);
+    let mut reader = streams.begin_post();
+    assert!(!read(&mut reader).ended);
+    streams.end_connections();
+    reader.end_with_retry();
+    assert!(streams.push(reader.stream(), EventKind::Response, message(1)));
+    streams.complete(reader.stream());
+    let got = read(&mut reader);
+    assert_eq!((got.numbers, got.retries, got.ended), (vec![1], 0, true));
+}
+
+/// Nothing follows the response: what comes behind it belongs elsewhere.
+#[test]
+fn a_complete_stream_takes_nothing_more() {
+    let streams = streams();
+    let reader = streams.begin_post();
+    assert!(streams.push(reader.stream(), EventKind::Response, message(1)));
+    streams.complete(reader.stream());
+    assert!(!streams.push(reader.stream(), EventKind::Notification, message(2)));
+}

@@ -13,7 +13,7 @@ pub(super) fn answers(response: &Response, id: UpstreamId) -> bool {
 }
 
 /// Whether a server that cannot count straight may have meant `id` (case-H03).
-fn is_id(raw: &str, id: UpstreamId) -> bool {
+pub(super) fn is_id(raw: &str, id: UpstreamId) -> bool {
     let number = raw.trim_matches('"');
     #[expect(clippy::cast_precision_loss, reason = "ids are below 2^53, or the spelling must be exact")]
     let meant = id.0 as f64;

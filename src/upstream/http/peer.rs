@@ -111,6 +111,7 @@ impl Peer {
         match message {
             Message::Response(response) => {
                 if awaited.is_some_and(|id| answers(&response, id)) {
+                    response.check_error()?;
                     return Ok(Some(response));
                 }
                 self.metrics.late_response(&self.server.name);

@@ -13,6 +13,7 @@ use hyper::body::Incoming;
 
 use super::body::Form;
 use super::events::{End, Events, is_message};
+use super::matching::is_id;
 use super::pace::{Backoff, Pace};
 use super::peer::Peer;
 use super::session::Session;
@@ -57,7 +58,10 @@ pub(super) async fn follow(
                         events.finish(&peer.tasks);
                         return Ok(response);
                     }
-                    Err(Malformed::Shape { why, .. }) => {
+                    // A spoilt answer is an answer: nothing better will come.
+                    Err(Malformed::Shape { why, id: of })
+                        if of.as_deref().is_none_or(|of| !is_id(of, id)) =>
+                    {
                         // JSON, but no message: it may be one of a revision to come, so the stream goes on.
                         tracing::debug!(server, why, "a server sent an event that is no message");
                         continue;

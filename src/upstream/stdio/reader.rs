@@ -87,6 +87,10 @@ impl Reader {
 
     fn message(&mut self, line: &Bytes) {
         match Message::parse(line.clone()) {
+            Ok(Message::Response(response)) => match response.check_error() {
+                Ok(()) => self.response(response),
+                Err(malformed) => self.malformed(line, &malformed),
+            },
             Ok(message) => self.deliver(message),
             Err(malformed) => self.malformed(line, &malformed),
         }

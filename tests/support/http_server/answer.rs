@@ -47,8 +47,8 @@ enum Content {
 pub(crate) enum Step {
     /// Bytes as they are.
     Raw(Bytes),
-    /// An event with the response to the request.
-    Result(String),
+    /// An event with a response to the request that has these members.
+    Members(String),
     /// Waits for the test.
     Until(Gate),
     /// Waits.
@@ -92,7 +92,12 @@ pub(crate) fn retry(milliseconds: u64) -> Step {
 
 /// An event with a response whose result this is.
 pub(crate) fn result(json: &str) -> Step {
-    Step::Result(json.to_owned())
+    members(&format!(r#""result":{json}"#))
+}
+
+/// An event with a response of these members, whatever they are.
+pub(crate) fn members(text: &str) -> Step {
+    Step::Members(text.to_owned())
 }
 
 /// Bytes as they are.
@@ -134,15 +139,18 @@ impl Answer {
 
     /// The response with this result, as JSON.
     pub(crate) fn result(json: &str) -> Self {
-        Self::new(StatusCode::OK, Content::Rpc(format!(r#""result":{json}"#)))
-            .content_type("application/json")
+        Self::members(&format!(r#""result":{json}"#))
     }
 
     /// The response with this error, as JSON.
     pub(crate) fn error(code: i32, message: &str) -> Self {
         let error = serde_json::json!({ "code": code, "message": message });
-        Self::new(StatusCode::OK, Content::Rpc(format!(r#""error":{error}"#)))
-            .content_type("application/json")
+        Self::members(&format!(r#""error":{error}"#))
+    }
+
+    /// A response of these members, whatever they are, as JSON.
+    pub(crate) fn members(text: &str) -> Self {
+        Self::new(StatusCode::OK, Content::Rpc(text.to_owned())).content_type("application/json")
     }
 
     /// This text as JSON, whether it is or not.
@@ -355,9 +363,7 @@ async fn step_once(
 ) -> bool {
     let bytes = match step {
         Step::Raw(bytes) => bytes,
-        Step::Result(json) => {
-            format!("data: {}\n\n", rpc_message(&format!(r#""result":{json}"#), seen)).into()
-        }
+        Step::Members(text) => format!("data: {}\n\n", rpc_message(&text, seen)).into(),
         Step::Until(gate) => {
             gate.pass().await;
             return true;

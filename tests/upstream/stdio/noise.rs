@@ -63,6 +63,9 @@ async fn a_spoilt_answer_fails_its_call() {
         r#"{"jsonrpc":"2.0","id":$ID}"#,
         r#"{"jsonrpc":"2.0","id":$ID,"result":{},"error":{}}"#,
         r#"{"jsonrpc":"1.0","id":$ID,"result":{}}"#,
+        r#"{"jsonrpc":"2.0","id":$ID,"error":"boom"}"#,
+        r#"{"jsonrpc":"2.0","id":$ID,"error":{"message":"no code"}}"#,
+        r#"{"jsonrpc":"2.0","id":$ID,"error":{"code":-1,"message":null}}"#,
         r#"{"id":$ID,"jsonrpc":"2.0","result":{},"result":{}}"#,
         "{\"jsonrpc\":\"2.0\",\"id\":$ID,\"result\":\"\u{1}\"}",
     ] {
