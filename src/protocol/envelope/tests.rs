@@ -91,7 +91,7 @@ fn null_params_are_no_params() {
     else {
         unreachable!("a request")
     };
-    assert_eq!((m.params(), m.params_span()), (None, None));
+    assert_eq!(m.params(), None);
     assert!(matches!(
         parse(r#"{"jsonrpc":"2.0","method":"notifications/tools/list_changed","params":null}"#),
         Ok(Message::Notification(m)) if m.params().is_none()
