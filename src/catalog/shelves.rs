@@ -31,6 +31,7 @@ pub struct Shelves {
     by_class: Mutex<HashMap<CallerClass, Arc<Shelf>>>,
     introduction: Mutex<Option<Arc<Introduction>>>,
     unsaved: AtomicBool,
+    late: AtomicBool,
 }
 
 // === impl Catalog ===
@@ -103,6 +104,7 @@ impl Catalog {
             let offered = list.items.iter().filter(|i| admits(&server.include, &server.exclude, &i.own));
             self.metrics.tools_listed(&server.name, offered.count(), list.quarantined);
         }
+        shelves.late.store(false, Relaxed);
         let list = shelves.alike(kind, list);
         if shelves.shelf(class).put(kind, &list, changes) {
             shelves.unsaved.store(true, Relaxed);
@@ -165,6 +167,7 @@ impl Shelves {
             by_class: Mutex::default(),
             introduction: Mutex::default(),
             unsaved: AtomicBool::new(false),
+            late: AtomicBool::new(false),
         }
     }
 
@@ -186,6 +189,11 @@ impl Shelves {
     /// What the server last said of itself, if it ever did.
     pub fn introduction(&self) -> Option<Arc<Introduction>> {
         lock(&self.introduction).clone()
+    }
+
+    /// Notes that a list went out without this server; whether that is news since it last gave one.
+    pub fn is_late(&self) -> bool {
+        !self.late.swap(true, Relaxed)
     }
 
     /// Takes what was kept from an earlier process.

@@ -2,7 +2,7 @@
 
 use clap::Args;
 
-use super::failure::Failure;
+use super::failure::{Failure, counted};
 use super::source::ConfigFile;
 use crate::settings::auth::Anonymous;
 use crate::settings::servers::{Isolation, TransportSettings};
@@ -20,7 +20,7 @@ pub(super) struct Check {
 impl Check {
     #[expect(clippy::print_stdout, clippy::print_stderr, reason = "this is where a person reads it")]
     pub(super) fn run(&self) -> Result<(), Failure> {
-        let loaded = self.file.loader()?.load()?;
+        let loaded = self.file.loader()?.load().map_err(|problems| Failure::problems(&problems, ""))?;
         for warning in &loaded.warnings {
             eprintln!("warning: {warning}");
         }
@@ -35,7 +35,7 @@ fn summary(settings: &Settings) -> String {
     let mut ways_in: Vec<String> =
         auth.jwt.iter().map(|issuer| format!("tokens of {}", issuer.issuer)).collect();
     if !auth.api_keys.is_empty() {
-        ways_in.push(format!("{} API keys", auth.api_keys.len()));
+        ways_in.push(counted(auth.api_keys.len(), "API key"));
     }
     match auth.anonymous {
         Anonymous::Loopback => ways_in.push("anybody on this machine".to_owned()),

@@ -6,6 +6,8 @@ use std::net::SocketAddr;
 use std::path::Path;
 use std::process::ExitCode;
 
+use clap::error::{ContextKind, ContextValue, ErrorKind};
+
 use crate::settings::Problems;
 
 /// Why a command failed.
@@ -23,6 +25,12 @@ impl Failure {
     /// A usage failure: what is wrong, and what to do.
     pub(super) fn usage(what: impl fmt::Display, remedy: impl fmt::Display) -> Self {
         Self::Usage(format!("mcpgate: {what} ({remedy})"))
+    }
+
+    /// The problems of a config, one line each, how many there are, and what comes of that.
+    pub(super) fn problems(problems: &Problems, so: &str) -> Self {
+        let count = counted(problems.remarks.len(), "problem");
+        Self::Usage(format!("{problems}\nmcpgate: {count}{so}"))
     }
 
     /// `address` cannot be listened on; `flag` chooses another.
@@ -54,17 +62,6 @@ impl Failure {
     }
 }
 
-/// The problems of a config, one line each, and how many there are.
-impl From<Problems> for Failure {
-    fn from(problems: Problems) -> Self {
-        let count = match problems.remarks.len() {
-            1 => "1 problem".to_owned(),
-            several => format!("{several} problems"),
-        };
-        Self::Usage(format!("{problems}\nmcpgate: {count}; nothing was started"))
-    }
-}
-
 impl From<anyhow::Error> for Failure {
     fn from(error: anyhow::Error) -> Self {
         Self::Fault(error)
@@ -77,11 +74,15 @@ impl From<io::Error> for Failure {
     }
 }
 
+/// `1 key`, `2 keys`.
+pub(super) fn counted(number: usize, what: &str) -> String {
+    format!("{number} {what}{}", if number == 1 { "" } else { "s" })
+}
+
 /// Prints what the command line parser has to say: help in full, a mistake in one line.
 #[expect(clippy::print_stderr, reason = "this is where a person reads it")]
 pub(super) fn print_usage(error: &clap::Error) -> ExitCode {
-    if !error.use_stderr() || error.kind() == clap::error::ErrorKind::DisplayHelpOnMissingArgumentOrSubcommand
-    {
+    if !error.use_stderr() || error.kind() == ErrorKind::DisplayHelpOnMissingArgumentOrSubcommand {
         // A closed pipe is nobody's problem here.
         let _ = error.print();
         return ExitCode::from(u8::try_from(error.exit_code()).unwrap_or(2));
@@ -92,8 +93,18 @@ pub(super) fn print_usage(error: &clap::Error) -> ExitCode {
         .filter(|line| !line.is_empty() && !line.starts_with("For more information"))
         .map(|line| line.trim_start_matches("error: "))
         .collect();
-    eprintln!("mcpgate: {} (mcpgate --help says what there is)", said.join("; "));
+    let hint = hint(error).unwrap_or_else(|| "mcpgate --help says what there is".to_owned());
+    eprintln!("mcpgate: {} ({hint})", said.join("; "));
     ExitCode::from(2)
+}
+
+/// What to do about a mistake that many make: a server's command without the `--` before it.
+fn hint(error: &clap::Error) -> Option<String> {
+    let Some(ContextValue::String(word)) = error.get(ContextKind::InvalidArg) else { return None };
+    let ContextValue::StyledStr(usage) = error.get(ContextKind::Usage)? else { return None };
+    let serves = error.kind() == ErrorKind::UnknownArgument && usage.to_string().contains("mcpgate serve");
+    let hint = format!("to serve the server that it starts: mcpgate serve -- {word} ...");
+    (serves && !word.starts_with('-')).then_some(hint)
 }
 
 /// A config file that is not there.

@@ -1,7 +1,5 @@
 //! `mcpgate serve`: load, bind, hand over to the gateway.
 
-use std::net::SocketAddr;
-
 use anyhow::Context as _;
 use clap::Args;
 use tokio::net::TcpListener;
@@ -11,7 +9,7 @@ use super::failure::Failure;
 use super::signals::{StopSignals, reload_on_hangup};
 use super::source::{ConfigFile, name_of_command, name_of_url};
 use crate::gateway::{Gateway, Listeners, Reload, Watch};
-use crate::settings::written::Listen;
+use crate::settings::written::{Address, Listen};
 use crate::settings::{Loaded, Loader, Settings};
 use crate::upstream::stdio::seal_process;
 
@@ -27,11 +25,11 @@ pub(super) struct Serve {
     file: ConfigFile,
     /// Where callers come in, instead of what the config says: IP address and port.
     #[arg(long, value_name = "ADDR")]
-    listen: Option<SocketAddr>,
+    listen: Option<Address>,
     /// Where operators look (health and metrics), instead of what the config says: IP address and port, or `off`.
     #[arg(long, value_name = "ADDR")]
     admin: Option<Listen>,
-    /// What the single server is called; by default after its command or host.
+    /// What the single server is called; by default after its package, command or host.
     #[arg(long, value_name = "NAME")]
     name: Option<String>,
     /// Serve the one server at this URL, without a config file.
@@ -47,7 +45,8 @@ pub(super) struct Serve {
 impl Serve {
     pub(super) fn run(self) -> Result<(), Failure> {
         let loader = self.loader()?;
-        let loaded = loader.load()?;
+        let nothing = "; nothing was started";
+        let loaded = loader.load().map_err(|problems| Failure::problems(&problems, nothing))?;
         for warning in &loaded.warnings {
             warn!("{warning}");
         }
@@ -58,7 +57,7 @@ impl Serve {
     fn loader(&self) -> Result<Loader, Failure> {
         let loader = match (self.command.split_first(), &self.url) {
             (Some((command, args)), _) => {
-                let name = self.name.clone().unwrap_or_else(|| name_of_command(command));
+                let name = self.name.clone().unwrap_or_else(|| name_of_command(command, args));
                 Loader::of_command(&name, command, args)
             }
             (None, Some(url)) => {
@@ -71,7 +70,7 @@ impl Serve {
             }
             (None, None) => self.file.loader()?,
         };
-        Ok(loader.listen_on(self.listen).admin_on(self.admin))
+        Ok(loader.listen_on(self.listen.map(|address| address.0)).admin_on(self.admin))
     }
 }
 
@@ -85,13 +84,17 @@ async fn serve(loaded: Loaded, loader: Loader) -> Result<(), Failure> {
         warn!(%error, "the memory of this process cannot be closed to its children");
     }
     let servers = loaded.settings.servers.len();
+    let single = match loaded.settings.servers.as_slice() {
+        [single] => Some(single.name.clone()),
+        _ => None,
+    };
     let admin = listeners.admin.as_ref().and_then(|admin| admin.local_addr().ok());
     let admin = admin.map_or_else(|| "off".to_owned(), |admin| format!("http://{admin}"));
     let gateway =
         Gateway::build(loaded.settings, address, Watch::Program(program)).context("cannot serve")?;
     let reloading = gateway.follow(Reload { loader, sources: loaded.sources });
     reload_on_hangup(reloading).context("signals cannot be received")?;
-    info!(servers, admin, "serving at http://{address}/mcp");
+    info!(servers, server = single, admin, "serving at http://{address}/mcp");
     gateway.serve(listeners, stop.first()).await;
     info!("stopped");
     Ok(())

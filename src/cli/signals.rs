@@ -3,8 +3,9 @@
 use crate::gateway::{Reloading, Stop};
 use tokio::signal::unix::{Signal, SignalKind, signal};
 
-/// The exit code after a second signal to stop: nothing was drained.
-const ENDED_AT_ONCE: i32 = 130;
+/// The exit codes after a second signal to stop: 128 and the signal's number, as shells have it.
+const TERMINATED: i32 = 143;
+const INTERRUPTED: i32 = 130;
 
 /// SIGTERM and SIGINT.
 pub(super) struct StopSignals {
@@ -26,8 +27,11 @@ impl StopSignals {
         tracing::info!("stopping: running calls may end; a second signal ends at once");
         #[expect(clippy::disallowed_methods, reason = "it outlives every tracker: it ends the process")]
         tokio::spawn(async move {
-            self.next().await;
-            std::process::exit(ENDED_AT_ONCE);
+            let code = match self.next().await {
+                Stop::Announced => TERMINATED,
+                Stop::Unannounced => INTERRUPTED,
+            };
+            std::process::exit(code);
         });
         stop
     }

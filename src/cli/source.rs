@@ -40,14 +40,60 @@ impl ConfigFile {
     }
 }
 
-/// The name of a server that is known by its command only: `/usr/bin/my.server` is `my-server`.
-pub(super) fn name_of_command(command: &str) -> String {
-    let file = Path::new(command).file_name().map(|name| name.to_string_lossy()).unwrap_or_default();
-    let bare = ["py", "js", "mjs", "sh", "exe"]
-        .iter()
-        .find_map(|ending| file.strip_suffix(ending)?.strip_suffix('.'))
-        .unwrap_or(&file);
-    legal_name(bare)
+/// Programs that run what their arguments name.
+const RUNNERS: [&str; 11] =
+    ["npx", "bunx", "uvx", "pipx", "uv", "bun", "deno", "node", "python", "python3", "py"];
+/// Words of theirs that stand before it.
+const VERBS: [&str; 5] = ["run", "x", "exec", "tool", "task"];
+/// Options of theirs that have a value, which is not it.
+const WITH_VALUE: [&str; 10] = [
+    "-p",
+    "--package",
+    "--from",
+    "--with",
+    "--python",
+    "--directory",
+    "--project",
+    "--import",
+    "--require",
+    "-r",
+];
+/// Options that are followed by a program text.
+const WITH_TEXT: [&str; 4] = ["-c", "-e", "--eval", "--call"];
+
+/// The name of a server that is known by its command only: `npx -y @example/server-x` is `server-x`,
+/// `/usr/bin/my.server` is `my-server`.
+pub(super) fn name_of_command(command: &str, args: &[String]) -> String {
+    let program = bare_file(command);
+    let run = if RUNNERS.contains(&program) { what_runs(args) } else { None };
+    legal_name(run.map_or(program, bare_package))
+}
+
+/// What a runner is told to run.
+fn what_runs(args: &[String]) -> Option<&str> {
+    let mut args = args.iter().map(String::as_str).filter(|arg| !VERBS.contains(arg));
+    loop {
+        match args.next()? {
+            option if WITH_TEXT.contains(&option) => return None,
+            option if WITH_VALUE.contains(&option) => drop(args.next()),
+            option if option.starts_with('-') => {}
+            named => return Some(named),
+        }
+    }
+}
+
+/// `@example/server-x@1.2` is `server-x`, `mcp-server-x[extra]==1.2` is `mcp-server-x`.
+fn bare_package(named: &str) -> &str {
+    let bare = bare_file(named);
+    let end = bare.find(['@', '[', '=', '<', '>', '~', '!']).filter(|at| *at > 0);
+    end.and_then(|at| bare.get(..at)).unwrap_or(bare)
+}
+
+/// The last part of a path, without an ending that tells a language.
+fn bare_file(path: &str) -> &str {
+    let file = path.rsplit('/').find(|part| !part.is_empty()).unwrap_or_default();
+    let endings = [".py", ".js", ".mjs", ".cjs", ".ts", ".sh", ".exe"];
+    endings.iter().find_map(|ending| file.strip_suffix(ending)).unwrap_or(file)
 }
 
 /// The name of a server that is known by its URL only: its host.

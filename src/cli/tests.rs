@@ -35,16 +35,29 @@ Options:
 }
 
 #[test]
-fn a_single_server_is_named_after_its_command_or_host() {
-    for (command, name) in [
-        ("npx", "npx"),
-        ("/usr/local/bin/my.server", "my-server"),
+fn a_single_server_is_named_after_its_package_command_or_host() {
+    for (typed, name) in [
+        ("/usr/local/bin/my.server --stdio", "my-server"),
         ("./tools/weather.py", "weather"),
         ("_x_", "x"),
         ("...", "server"),
         ("", "server"),
+        ("npx", "npx"),
+        ("npx -y @modelcontextprotocol/server-everything stdio", "server-everything"),
+        ("npx --yes -p @example/pack@2 server-x@1.2.3 /data", "server-x"),
+        ("npx -c text", "npx"),
+        ("/usr/bin/uvx mcp-server-time --local-timezone UTC", "mcp-server-time"),
+        ("uvx --from git+https://example.com/x mcp_x[all]==1.2", "mcp_x"),
+        ("uv run --directory /srv/x server.py", "server"),
+        ("uv tool run mcp-server-x", "mcp-server-x"),
+        ("python3 -m mcp_server_git", "mcp_server_git"),
+        ("python -c pass", "python"),
+        ("node --import ./shim.mjs dist/weather.mjs", "weather"),
+        ("bash -c whatever", "bash"),
     ] {
-        assert_eq!(name_of_command(command), name, "{command}");
+        let mut words = typed.split(' ').map(str::to_owned);
+        let command = words.next().unwrap_or_default();
+        assert_eq!(name_of_command(&command, &words.collect::<Vec<_>>()), name, "{typed}");
     }
     assert_eq!(name_of_url("https://api.example.com:8443/mcp"), "api-example-com");
     assert_eq!(name_of_url("http://[::1]:9000/mcp"), "1");

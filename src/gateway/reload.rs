@@ -58,8 +58,14 @@ impl Reload {
                         taken.map_err(|error| error.to_string())
                     }
                     Ok(Err(problems)) => {
-                        watch.follow(problems.sources.clone());
-                        Err(problems.to_string())
+                        for remark in &problems.remarks {
+                            tracing::error!("{remark}");
+                        }
+                        watch.follow(problems.sources);
+                        Err(match problems.remarks.len() {
+                            1 => "the problem stands above".to_owned(),
+                            several => format!("the {several} problems stand above"),
+                        })
                     }
                     Err(_) => Err("reading the config failed".to_owned()),
                 };
@@ -68,8 +74,7 @@ impl Reload {
                     Ok(()) => {
                         tracing::info!(servers = in_force.servers.len(), "the changed config is in force");
                     }
-                    Err(problems) => {
-                        let problem = problems.lines().collect::<Vec<_>>().join("; ");
+                    Err(problem) => {
                         tracing::error!("the changed config is bad, the old one stays in force: {problem}");
                     }
                 }

@@ -3,12 +3,14 @@
 use std::sync::Arc;
 
 use futures_util::stream::{FuturesUnordered, StreamExt};
+use tokio::time::error::Elapsed;
 
 use super::reading::Reader;
 use super::shared::SHARED_CLASS;
 use super::{Relay, Session};
 use crate::catalog::endpoint::Part;
-use crate::catalog::{CallerClass, Endpoint, Kind, List, View};
+use crate::catalog::shelf::Outcome;
+use crate::catalog::{CallerClass, Endpoint, Kind, View};
 use crate::protocol::edit::Text;
 use crate::settings::ServerSettings;
 use crate::settings::servers::Isolation;
@@ -145,9 +147,18 @@ impl Relay {
     async fn await_list(self: &Arc<Self>, session: &Arc<Session>, server: &Arc<ServerSettings>, kind: Kind) {
         let shelf = self.catalog.of(server).shelf(class_for(session, server));
         // A server that failed a moment ago is not waited for; it is tried again behind the caller's back.
-        if !shelf.may_be_behind(kind) || self.awaited(session, server, kind).await.is_none() {
-            self.metrics.list_failed(&server.name);
+        if shelf.may_be_behind(kind) {
+            match self.awaited(session, server, kind).await {
+                Ok(Some(_)) => return,
+                Ok(None) => {}
+                Err(_) if self.catalog.of(server).is_late() => {
+                    let limit = server.timeouts.list;
+                    tracing::warn!(server = %server.name, "it has not answered within timeouts.list ({limit:?}): lists go out without it until it has");
+                }
+                Err(_) => {}
+            }
         }
+        self.metrics.list_failed(&server.name);
     }
 
     async fn reread_list(self: &Arc<Self>, session: &Arc<Session>, server: &Arc<ServerSettings>, kind: Kind) {
@@ -157,7 +168,7 @@ impl Relay {
             return;
         }
         let shelf = self.catalog.of(server).shelf(class_for(session, server));
-        if shelf.may_be_behind(kind) && self.awaited(session, server, kind).await.is_none() {
+        if shelf.may_be_behind(kind) && !matches!(self.awaited(session, server, kind).await, Ok(Some(_))) {
             self.metrics.list_failed(&server.name);
         }
     }
@@ -169,16 +180,16 @@ impl Relay {
         session: &Arc<Session>,
         server: &Arc<ServerSettings>,
         kind: Kind,
-    ) -> Option<Arc<List>> {
+    ) -> Result<Outcome, Elapsed> {
         let reader = Reader::for_session(session, server);
         let begun = tokio::time::Instant::now();
         loop {
             let waiting = self.read_list(&reader, server, kind);
             let (began, patience) = (waiting.began, server.timeouts.list);
             let left = patience.saturating_sub(began.elapsed());
-            let outcome = tokio::time::timeout(left, waiting.outcome()).await.ok()?;
+            let outcome = tokio::time::timeout(left, waiting.outcome()).await?;
             if outcome.is_some() || began >= begun {
-                return outcome;
+                return Ok(outcome);
             }
         }
     }

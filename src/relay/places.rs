@@ -62,7 +62,10 @@ impl Relay {
         for session in self.sessions.all() {
             session.attached.links.forget_ended(&self.tasks);
         }
-        self.children.place(server).await
+        self.children.place(server).await.inspect_err(|failure| {
+            let (layer, reason) = (failure.layer.as_str(), failure.reason);
+            tracing::warn!(server = %server.name, layer, reason, "{}", failure.message);
+        })
     }
 }
 

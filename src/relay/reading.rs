@@ -92,13 +92,16 @@ impl Relay {
         let read = async {
             let connected = self.link_of(reader, server).await?;
             let changes = shelf.changes(kind);
-            let list = fetch(&connected.link, server, kind, connected.origin.clone()).await?;
+            let list = fetch(&connected.link, server, kind, connected.origin.clone()).await;
+            // A link that does not open is logged where it was to be opened.
+            let list = list.inspect_err(|failure| {
+                let layer = failure.layer.as_str();
+                tracing::warn!(server = %server.name, layer, kind = kind.member(), "a list cannot be read: {failure}");
+            })?;
             Ok(self.catalog.put(&shelves, class, kind, list, changes))
         };
         let read: Result<_, Failure> = read.await;
-        read.inspect_err(|failure| {
-            let layer = failure.layer.as_str();
-            tracing::warn!(server = %server.name, layer, kind = kind.member(), "a list cannot be read: {failure}");
+        read.inspect_err(|_| {
             if shelf.fail(kind) {
                 tracing::warn!(server = %server.name, kind = kind.member(), "its last good list is shown no longer");
                 self.catalog.note_change();

@@ -17,6 +17,8 @@ use crate::store::lock;
 
 /// How long changes are gathered before the server is asked what they are.
 const DEBOUNCE: Duration = Duration::from_millis(20);
+/// The longest time between two readings of a list that never comes to rest.
+const RESTLESS: Duration = Duration::from_secs(1);
 
 /// A kind of list of a server, by its name; or of an endpoint, by its path.
 pub(super) type ListKey = (Arc<str>, Kind);
@@ -109,8 +111,10 @@ impl Relay {
             }
             let (relay, session, server) = (self.clone(), session.clone(), server.clone());
             self.tasks.spawn(async move {
+                let mut pause = DEBOUNCE;
                 loop {
-                    tokio::time::sleep(DEBOUNCE).await;
+                    tokio::time::sleep(pause).await;
+                    pause = (pause * 2).min(RESTLESS);
                     tokio::select! {
                         () = relay.relist(&session, &server, *kind) => {}
                         () = session.ended.cancelled() => {}
@@ -159,8 +163,10 @@ impl Relay {
             let (relay, server) = (self.clone(), server.clone());
             let reader = Reader::Tenant(tenant.map(Into::into));
             self.tasks.spawn(async move {
+                let mut pause = DEBOUNCE;
                 loop {
-                    tokio::time::sleep(DEBOUNCE).await;
+                    tokio::time::sleep(pause).await;
+                    pause = (pause * 2).min(RESTLESS);
                     relay.read_list(&reader, &server, *kind).outcome().await;
                     if !relay.relisting.again(&key) {
                         return;

@@ -164,7 +164,7 @@ pub(super) fn progress_token(
     params: &Object<'_>,
     request: &Request,
 ) -> Result<Option<(Span, Box<str>)>, RpcError> {
-    let Some(raw) = params.get("_meta") else { return Ok(None) };
+    let Some(raw) = params.get("_meta").filter(|raw| *raw != "null") else { return Ok(None) };
     let meta = Object::parse(raw).map_err(|e| invalid(format!("params._meta cannot be read: {e}")))?;
     let token = meta.get("progressToken").filter(|t| *t != "null");
     Ok(token.map(|t| (Span::of(t, request.bytes()), t.into())))

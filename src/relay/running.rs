@@ -10,6 +10,7 @@ use tokio_util::sync::CancellationToken;
 
 use super::Session;
 use super::exchange::Exchange;
+use crate::protocol::object::text;
 use crate::store::lock;
 
 /// The requests of one session that run, oldest first.
@@ -60,8 +61,9 @@ impl Running {
     /// Takes the newest request with this raw id back: a caller that reuses ids can mean only that one. An unknown
     /// or finished id is ignored (P4).
     pub(super) fn cancel(&self, caller_id: &str) {
+        let same = |e: &&Entry| same_id(&e.caller_id, caller_id);
         let requests = lock(&self.requests);
-        let meant = requests.iter().rev().find(|e| &*e.caller_id == caller_id).map(|e| e.cancelled.clone());
+        let meant = requests.iter().rev().find(same).map(|e| e.cancelled.clone());
         drop(requests);
         if let Some(cancelled) = meant {
             cancelled.cancel();
@@ -111,6 +113,12 @@ impl Ticket {
     }
 }
 
+/// Whether two raw ids are one: a string may be spelled with escapes or without.
+fn same_id(one: &str, other: &str) -> bool {
+    let escaped = |id: &str| id.contains('\\');
+    one == other || ((escaped(one) || escaped(other)) && text(one).is_some() && text(one) == text(other))
+}
+
 impl Drop for Ticket {
     fn drop(&mut self) {
         let mut requests = lock(&self.session.attached.running.requests);
@@ -126,5 +134,16 @@ impl Drop for Underway<'_> {
         // A server that still waits for an answer asked on behalf of a call that is over.
         let attached = &self.ticket.session.attached;
         attached.asks.call_is_over(&self.exchange, &attached.running);
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn an_id_is_the_same_however_it_is_spelled() {
+        assert!(same_id(r#""x/y""#, r#""x\/y""#) && same_id(r#""a\u0062""#, r#""ab""#) && same_id("7", "7"));
+        assert!(!same_id(r#""7""#, "7") && !same_id(r#""\\""#, "7") && !same_id(r#""a\\b""#, r#""ab""#));
     }
 }

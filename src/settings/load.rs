@@ -143,9 +143,11 @@ impl Loader {
         };
         if let Some(listen) = self.listen {
             config.listen = written::Address(listen);
+            review.overridden(Path::of(["listen"]), "--listen");
         }
         if let Some(admin) = self.admin {
             config.admin.listen = admin;
+            review.overridden(Path::of(["admin", "listen"]), "--admin");
         }
         let settings = Resolver::new(&mut review, &self.environment, sources, base).resolve(config);
         Ok((settings, review.verdict()?))

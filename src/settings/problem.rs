@@ -38,6 +38,7 @@ pub(super) struct Review {
     tree: Node,
     problems: Vec<(Path, Remark)>,
     stand_ins: Vec<Path>,
+    overrides: Vec<(Path, &'static str)>,
     warnings: Vec<Remark>,
 }
 
@@ -83,6 +84,7 @@ impl Review {
             tree,
             problems: Vec::new(),
             stand_ins: Vec::new(),
+            overrides: Vec::new(),
             warnings: Vec::new(),
         }
     }
@@ -131,6 +133,21 @@ impl Review {
         self.problems.extend(remarks.into_iter().map(|remark| (path.clone(), remark)));
     }
 
+    /// Takes over warnings about another file.
+    pub(super) fn foreign_warnings(&mut self, remarks: impl IntoIterator<Item = Remark>) {
+        self.warnings.extend(remarks);
+    }
+
+    /// Notes that a flag says what counts at `path`, whatever the file says.
+    pub(super) fn overridden(&mut self, path: Path, flag: &'static str) {
+        self.overrides.push((path, flag));
+    }
+
+    /// The flag that says what counts at `path`, if there is one.
+    pub(super) fn flag_for(&self, path: &Path) -> Option<&'static str> {
+        self.overrides.iter().find(|(overridden, _)| overridden == path).map(|(_, flag)| *flag)
+    }
+
     /// Whether nothing is known to be wrong at or beneath `path`, nor with the file as a whole.
     pub(super) fn is_sound(&self, path: &Path) -> bool {
         !self.stand_ins.iter().any(|stand_in| path.is_within(stand_in))
@@ -151,6 +168,10 @@ impl Review {
     }
 
     fn remark(&self, at: Position, path: &Path, what: String, remedy: String) -> Remark {
+        if let Some(flag) = self.flag_for(path) {
+            let whole = Remark::on_file(FilePath::new("command line"), what, remedy);
+            return Remark { path: flag.to_owned(), ..whole };
+        }
         Remark { file: self.file.clone(), at, path: path.to_string(), what, remedy }
     }
 }

@@ -3,6 +3,7 @@
 mod auth;
 mod endpoints;
 mod keys;
+mod program;
 mod rules;
 mod servers;
 

@@ -173,6 +173,11 @@ impl Running {
     ) -> Result<Self, Failure> {
         let (process, pipes) = Process::spawn(server)?;
         guard.add(process.group());
+        tracing::info!(
+            server = server.name,
+            pid = process.group().as_raw_nonzero(),
+            "a child process started"
+        );
         metrics.child_started(&server.name);
 
         let (outbox, messages) = mpsc::channel(OUTBOX);

@@ -60,8 +60,21 @@ fn a_mistake_on_the_command_line_gets_one_line_and_exit_code_2() {
         ),
         (
             &["serve", "--listen", "8080"],
-            "mcpgate: invalid value '8080' for '--listen <ADDR>': invalid socket address syntax (mcpgate --help says what there is)",
+            "mcpgate: invalid value '8080' for '--listen <ADDR>': an IP address and a port, such as 127.0.0.1:8080 (mcpgate --help says what there is)",
         ),
+        (
+            &["serve", "--listen", "localhost:8081"],
+            "mcpgate: invalid value 'localhost:8081' for '--listen <ADDR>': an IP address and a port, such as 127.0.0.1:8081 (mcpgate --help says what there is)",
+        ),
+        (
+            &["serve", "--admin", "10.0.0.1"],
+            "mcpgate: invalid value '10.0.0.1' for '--admin <ADDR>': an IP address and a port, such as 10.0.0.1:9090, or off (mcpgate --help says what there is)",
+        ),
+        (
+            &["serve", "npx", "-y", "foo"],
+            "mcpgate: unexpected argument 'npx' found (to serve the server that it starts: mcpgate serve -- npx ...)",
+        ),
+        (&["check", "npx"], "mcpgate: unexpected argument 'npx' found (mcpgate --help says what there is)"),
     ] {
         assert_eq!(mistake(&run(args)), line);
     }
@@ -86,7 +99,24 @@ fn a_single_server_off_loopback_is_refused_too() {
     let output = run(&["serve", "--listen", "0.0.0.0:0", "--", "true"]);
     let stderr = String::from_utf8(output.stderr).unwrap();
     assert_eq!(output.status.code(), Some(2), "{stderr}");
-    assert!(stderr.starts_with("command line: listen: is reachable from other machines"), "{stderr}");
+    assert!(stderr.starts_with("command line: --listen: is reachable from other machines"), "{stderr}");
+}
+
+#[test]
+fn a_flag_that_does_not_go_with_the_file_is_blamed_and_not_the_file() {
+    let config = Config::of("listen: 127.0.0.1:8080\nmcpServers: { a: { command: a } }\n");
+    let file = config.file();
+    let said = |flags: &[&str]| {
+        let output = mcpgate(&["serve", "--config"]).arg(&file).args(flags).output().unwrap();
+        String::from_utf8(output.stderr).unwrap()
+    };
+    for (flags, start) in [
+        (&["--listen", "0.0.0.0:0"][..], "command line: --listen: is reachable from other machines"),
+        (&["--listen", "127.0.0.1:9090"], "command line: --listen: is where operators look (admin.listen)"),
+        (&["--admin", "127.0.0.1:8080"], "command line: --admin: is where callers come in (listen)"),
+    ] {
+        assert!(said(flags).starts_with(start), "{flags:?}: {}", said(flags));
+    }
 }
 
 #[test]
@@ -98,7 +128,7 @@ fn check_says_all_problems_and_how_many() {
     let lines: Vec<_> = stderr.lines().collect();
     assert_eq!(lines.len(), 3, "{stderr}");
     assert!(lines[0].ends_with("mcpgate.yaml:1:1: listn: unknown key (did you mean `listen`?)"), "{stderr}");
-    assert_eq!(lines[2], "mcpgate: 2 problems; nothing was started");
+    assert_eq!(lines[2], "mcpgate: 2 problems");
 }
 
 #[test]

@@ -193,6 +193,11 @@ fn api_keys_come_from_their_file_and_close_the_door_to_strangers() {
     assert_eq!(auth.api_keys[0].tenant.as_deref(), Some("acme"));
     assert!(auth.api_keys[0].scopes.contains("call") && auth.api_keys[0].expires.is_some());
     assert_eq!(loaded.sources.files().count(), 2);
+    let [scopes] = loaded.warnings.as_slice() else { panic!("{:?}", loaded.warnings) };
+    assert!(
+        scopes.to_string().contains("keys.yaml:5:5: keys[0].scopes: are read, but nothing looks"),
+        "{scopes}"
+    );
 }
 
 #[test]
@@ -202,6 +207,30 @@ fn a_key_file_that_lost_its_last_key_lets_nobody_in() {
     let loaded = config.loaded();
     assert_eq!(loaded.settings.auth.anonymous, Anonymous::Never);
     assert_eq!(loaded.warnings.len(), 1);
+}
+
+#[test]
+fn a_key_that_has_expired_is_said() {
+    let hash = "ab".repeat(32);
+    let config = Config::of("auth: { apiKeys: { file: keys.yaml } }\nmcpServers: { a: { command: a } }")
+        .with("keys.yaml", &format!("keys:\n  - id: ci\n    hash: sha256:{hash}\n    expires: 2001-01-31\n"));
+    let remedy = "has passed, so this key lets nobody in (make a new key)";
+    assert_eq!(config.warnings(), [format!("keys.yaml:4:5: keys[0].expires: {remedy}")]);
+}
+
+#[test]
+fn a_program_that_is_not_there_is_said() {
+    let warned =
+        |server: &str| Config::of(&format!("mcpServers: {{ a: {{ {server} }} }}")).warnings().join("\n");
+    assert!(
+        warned("command: no-such, env: { PATH: /nowhere:/bin }").contains("a.command: is not on PATH now")
+    );
+    assert_eq!(warned("command: sh, env: { PATH: /nowhere:/bin }"), "");
+    assert!(warned("command: /no/such").contains("a.command: is no program that could be run now"));
+    assert!(warned("command: ./no-such").contains("a.command: is no program that could be run now"));
+    assert_eq!(warned("command: /bin/sh"), "");
+    // Without a PATH to look at nothing is known.
+    assert_eq!(warned("command: no-such"), "");
 }
 
 #[test]
@@ -232,7 +261,7 @@ fn one_server_needs_no_file() {
     assert!(matches!(&only(&settings).transport, TransportSettings::Http(_)));
     let problems = loader.listen_on(Some("0.0.0.0:8080".parse().unwrap())).load().unwrap_err();
     assert!(
-        problems.to_string().starts_with("command line: listen: is reachable from other machines"),
+        problems.to_string().starts_with("command line: --listen: is reachable from other machines"),
         "{problems}"
     );
 }

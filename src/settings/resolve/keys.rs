@@ -1,6 +1,7 @@
 //! The file of API keys: hashes only, so that nobody who reads it can call.
 
 use std::collections::BTreeSet;
+use std::time::SystemTime;
 
 use super::Resolver;
 use crate::settings::auth::ApiKey;
@@ -37,8 +38,9 @@ impl Resolver<'_> {
                 remedy,
             );
         }
-        if let Err(problems) = review.verdict() {
-            self.review.foreign(path, problems);
+        match review.verdict() {
+            Ok(warnings) => self.review.foreign_warnings(warnings),
+            Err(problems) => self.review.foreign(path, problems),
         }
         keys
     }
@@ -83,6 +85,13 @@ fn key(line: KeyLine, path: &Path, review: &mut Review) -> Option<ApiKey> {
         Some((_, at)) => at,
         None => None,
     };
+    if expires.is_some_and(|at| at < SystemTime::now()) {
+        review.warning(&path.key("expires"), "has passed, so this key lets nobody in", "make a new key");
+    }
+    if !line.scopes.is_empty() {
+        let remedy = "leave them out; endpoints choose tools, for everybody who comes in";
+        review.warning(&path.key("scopes"), "are read, but nothing looks at them yet", remedy);
+    }
     let scopes: BTreeSet<String> = line.scopes.into_iter().collect();
     Some(ApiKey { id: line.id, sha256: sha256?, tenant: line.tenant, scopes, expires })
 }

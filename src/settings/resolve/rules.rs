@@ -31,7 +31,13 @@ fn doors(settings: &Settings, review: &mut Review) {
     }
     if settings.admin.is_some_and(|admin| admin.port() != 0 && overlap(admin, settings.listen)) {
         let remedy = "choose another port, so that callers do not reach what operators see";
-        review.problem(&Path::of(["admin", "listen"]), "is where callers come in", remedy);
+        let (listen, admin) = (Path::of(["listen"]), Path::of(["admin", "listen"]));
+        // Whoever gave one flag looks for the mistake there.
+        if review.flag_for(&listen).is_some() && review.flag_for(&admin).is_none() {
+            review.problem(&listen, "is where operators look (admin.listen)", remedy);
+        } else {
+            review.problem(&admin, "is where callers come in (listen)", remedy);
+        }
     }
     if !auth.jwt.is_empty() && settings.public_url.is_none() && !settings.listen.ip().is_loopback() {
         let what = "is missing: clients that sign in need to know the gateway's own address";

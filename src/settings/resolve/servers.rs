@@ -26,9 +26,6 @@ const OWN_HEADERS: [&str; 12] = [
     "upgrade",
 ];
 
-/// The command that stands for the running program.
-const OURSELVES: &str = "mcpgate";
-
 /// What a `type` says about the way a server is reached.
 #[derive(PartialEq, Eq)]
 enum Kind {
@@ -111,10 +108,12 @@ impl Resolver<'_> {
                     self.review.problem(&path.key("isolation"), what, "lower its size, or raise pool.max");
                 }
                 let command = self.command(path, &command)?;
+                let env = self.env(&path.key("env"), server.env);
+                self.look_for(&path.key("command"), &command, &env);
                 Some(TransportSettings::Stdio(StdioSettings {
                     command,
                     args: server.args,
-                    env: self.env(&path.key("env"), server.env),
+                    env,
                     cwd: server.cwd.map(|cwd| self.path(&cwd)),
                     max: usize::try_from(server.pool.max).unwrap_or(usize::MAX),
                 }))
@@ -185,32 +184,6 @@ impl Resolver<'_> {
             }
             Kind::Stdio | Kind::Http => {}
         }
-    }
-
-    /// The program: `mcpgate` is the running one, `./x` begins at the config file, anything else is left to PATH.
-    fn command(&mut self, path: &Path, command: &str) -> Option<String> {
-        let place = path.key("command");
-        if command.is_empty() || command.contains('\0') {
-            self.review.problem(&place, "is empty", "write the program to run");
-            return None;
-        }
-        if command == OURSELVES
-            && let Some(program) = self.environment.program()
-        {
-            return Some(program.to_string_lossy().into_owned());
-        }
-        if command.contains(char::is_whitespace) && !command.contains('/') {
-            let what = "holds spaces, but no shell takes it apart";
-            self.review.warning(&place, what, "write the program in command and the rest in args");
-        }
-        let relative = command.starts_with("./") || command.starts_with("../");
-        if relative || command.starts_with("~/") {
-            let program = self.path(command);
-            // The child may run in another directory.
-            let program = std::path::absolute(&program).unwrap_or(program);
-            return Some(program.to_string_lossy().into_owned());
-        }
-        Some(command.to_owned())
     }
 
     fn env(

@@ -2,7 +2,7 @@
 
 use std::borrow::Cow;
 use std::fmt;
-use std::net::SocketAddr;
+use std::net::{IpAddr, Ipv4Addr, SocketAddr};
 use std::str::FromStr;
 
 use schemars::{JsonSchema, Schema, SchemaGenerator, json_schema};
@@ -28,10 +28,13 @@ pub(in crate::settings) const ADDRESS: &str = "ip-and-port";
 /// The `format` of a [`Listen`] in the schema.
 pub(in crate::settings) const LISTEN: &str = "ip-and-port-or-off";
 
-/// Text that is no address.
+/// Text that is no address: what would be one.
 #[derive(Debug, thiserror::Error)]
-#[error("{0}")]
-pub struct NotAnAddress(&'static str);
+#[error("an IP address and a port, such as {example}{or_else}")]
+pub struct NotAnAddress {
+    example: SocketAddr,
+    or_else: &'static str,
+}
 
 // === impl Address ===
 
@@ -45,9 +48,7 @@ impl FromStr for Address {
     type Err = NotAnAddress;
 
     fn from_str(text: &str) -> Result<Self, NotAnAddress> {
-        text.parse().map(Self).map_err(|_| {
-            NotAnAddress("an IP address and a port, such as 127.0.0.1:8080, 0.0.0.0:8080 or [::1]:8080")
-        })
+        text.parse().map(Self).map_err(|_| NotAnAddress { example: meant(text, 8080), or_else: "" })
     }
 }
 
@@ -68,7 +69,7 @@ impl FromStr for Listen {
             _ => text
                 .parse()
                 .map(Self::At)
-                .map_err(|_| NotAnAddress("an IP address and a port, such as 127.0.0.1:9090, or off")),
+                .map_err(|_| NotAnAddress { example: meant(text, 9090), or_else: ", or off" }),
         }
     }
 }
@@ -83,6 +84,13 @@ impl fmt::Display for Listen {
 }
 
 // === both ===
+
+/// What was probably meant: `8081`, `:8081` and `localhost:8081` are a port, `10.0.0.1` is an address.
+fn meant(text: &str, usual: u16) -> SocketAddr {
+    let port = text.rsplit(':').next().and_then(|port| port.parse().ok()).filter(|port| *port != 0);
+    let ip = text.parse().unwrap_or(IpAddr::V4(Ipv4Addr::LOCALHOST));
+    SocketAddr::new(ip, port.filter(|_| !ip.is_ipv6()).unwrap_or(usual))
+}
 
 macro_rules! as_text {
     ($($name:ident $title:literal $format:ident)*) => { $(

@@ -35,7 +35,7 @@ pub enum Anonymous {
 #[derive(Debug, Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase", deny_unknown_fields)]
 pub struct ApiKeys {
-    /// A YAML file with a list `keys`, each with `id`, `hash`, and if wanted `tenant`, `scopes`, `expires`.
+    /// A YAML file with a list `keys`, each with `id`, `hash`, and if wanted `tenant`, `expires`.
     ///
     /// A relative path begins at the config file. `mcpgate hash-key` makes the hash. The file is read again when it
     /// changes.
@@ -88,7 +88,7 @@ pub struct KeyLine {
     pub hash: String,
     /// The tenant it speaks for.
     pub tenant: Option<String>,
-    /// What it may do.
+    /// Read, and not looked at yet: whoever comes in may do the same. A warning says so.
     #[serde(default)]
     pub scopes: Vec<String>,
     /// When it stops working: `2027-01-31` (to the end of that day, UTC) or `2027-01-31T12:00:00Z`.

@@ -19,9 +19,9 @@ pub struct Endpoint {
 #[derive(Debug, Default, Deserialize, Serialize, JsonSchema)]
 #[serde(rename_all = "camelCase", deny_unknown_fields, default)]
 pub struct EndpointTools {
-    /// Patterns of the names callers see; all if left out.
+    /// Patterns of the names callers see, `mcp_{server}_{tool}`: `mcp_github_*`, `*_read_*`. All if left out.
     pub allow: Option<Vec<String>>,
-    /// Patterns of the names callers see that are not offered, whatever `allow` says.
+    /// Patterns of the same names that are not offered, whatever `allow` says.
     pub deny: Vec<String>,
 }
 

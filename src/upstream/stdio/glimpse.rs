@@ -10,8 +10,8 @@ use crate::protocol::envelope::Span;
 pub(super) struct Glimpse {
     /// Where the value of `id` lies, if it is a string or number.
     pub(super) id: Option<Span>,
-    /// Whether it says `jsonrpc`: anything else is a log line that happens to be JSON.
-    pub(super) jsonrpc: bool,
+    /// Whether it says `jsonrpc`, `result` or `error`: anything else is a log line that happens to be JSON.
+    pub(super) response: bool,
     /// Whether it says `method`: then it is no response.
     pub(super) method: bool,
 }
@@ -29,7 +29,7 @@ pub(super) fn glimpse(text: &[u8]) -> Glimpse {
                 let value = skip_blank(text, end);
                 if depth == 1 && text.get(value) == Some(&b':') {
                     match text.get(at..end).unwrap_or_default() {
-                        br#""jsonrpc""# => seen.jsonrpc = true,
+                        br#""jsonrpc""# | br#""result""# | br#""error""# => seen.response = true,
                         br#""method""# => seen.method = true,
                         br#""id""# => seen.id = scalar(text, skip_blank(text, value + 1)),
                         _ => {}
@@ -98,9 +98,9 @@ mod tests {
     #[test]
     fn tells_responses_from_requests_and_from_log_lines() {
         let seen = glimpse(br#"{"jsonrpc":"2.0","id":1,"method":"x"}"#);
-        assert!(seen.jsonrpc && seen.method);
+        assert!(seen.response && seen.method);
         let seen = glimpse(br#"{"level":"info","id":1,"data":{"jsonrpc":"2.0","method":"x"}}"#);
-        assert!(!seen.jsonrpc && !seen.method);
+        assert!(!seen.response && !seen.method);
     }
 
     /// case-I07: depth costs nothing but reading.

@@ -139,7 +139,7 @@ impl Reader {
     /// Text that is no message. If it would have been the answer to a call, the call must hear of it.
     fn malformed(&mut self, line: &Bytes, malformed: &Malformed) {
         let seen = glimpse(line);
-        let answered = seen.id.filter(|_| seen.jsonrpc && !seen.method);
+        let answered = seen.id.filter(|_| seen.response && !seen.method);
         let Some((span, id)) = answered.and_then(|s| Some((s, upstream_id(s.text(line))?))) else {
             return self.skip(line);
         };
