@@ -1,5 +1,5 @@
 //! The pages keep up with the tree: links lead somewhere, named files exist, named tests are there, and every
-//! dependency has its line.
+//! dependency and every reason has its line.
 
 #![expect(clippy::unwrap_used, reason = "a test stops where it fails")]
 
@@ -189,18 +189,68 @@ fn every_dependency_has_its_line() {
     let listed: BTreeSet<&str> =
         page.lines().filter_map(|l| l.strip_prefix("| ")?.split(' ').next()).collect();
     let mut section = "";
-    let mut count = 0;
+    let mut named = BTreeSet::from(["dependency"]);
     for line in manifest.lines() {
         if line.starts_with('[') {
             section = line;
         } else if section.ends_with("dependencies]")
             && let Some((name, _)) = line.split_once(" = ")
         {
-            count += 1;
+            named.insert(name);
             assert!(listed.contains(name), "docs/dependencies.md does not say why {name} is there");
         }
     }
-    assert!(count > 20, "Cargo.toml was read");
+    assert!(named.len() > 20, "Cargo.toml was read");
+    let gone: Vec<_> = listed.difference(&named).filter(|name| !name.starts_with('-')).collect();
+    assert!(gone.is_empty(), "docs/dependencies.md still lists {gone:?}");
+}
+
+/// Words in the code between callers and servers that look like reasons and are none: variables, headers, metrics.
+const NO_REASONS: [&str; 10] = [
+    "api_key",
+    "error_description",
+    "http_proxy",
+    "https_proxy",
+    "invalid_request",
+    "invalid_token",
+    "max_age",
+    "no_proxy",
+    "resource_link",
+    "resource_metadata",
+];
+
+/// The string literals of one word, as in `"unknown_tool"`.
+fn words(code: &str) -> BTreeSet<String> {
+    let is_word = |text: &str| !text.is_empty() && text.chars().all(|c| c.is_ascii_lowercase() || c == '_');
+    code.split('"').filter(|text| is_word(text)).map(str::to_owned).collect()
+}
+
+#[test]
+fn every_reason_is_explained() {
+    let mut paths = Vec::new();
+    for folder in ["auth", "catalog", "http", "relay", "session", "upstream"] {
+        files(&root().join("src").join(folder), "rs", &mut paths);
+    }
+    let code = paths.iter().filter(|path| !path.ends_with("tests.rs")).map(|path| {
+        let text = fs::read_to_string(path).unwrap();
+        text.split("#[cfg(test)]").next().unwrap().to_owned()
+    });
+    let said: BTreeSet<String> = code.flat_map(|text| words(&text)).collect();
+    let page = fs::read_to_string(root().join("docs/reasons.md")).unwrap();
+    let rows = page.lines().filter(|line| line.starts_with("| `"));
+    let explained: BTreeSet<&str> = rows.flat_map(|row| code_of_first_cell(row)).collect();
+    for word in said.iter().filter(|word| word.trim_matches('_').contains('_')) {
+        let known = explained.contains(word.as_str()) || NO_REASONS.contains(&word.as_str());
+        assert!(known, "docs/reasons.md does not explain {word}; if it is no reason, name it in NO_REASONS");
+    }
+    for reason in &explained {
+        assert!(said.contains(*reason), "docs/reasons.md explains {reason}, which nothing in src/ says");
+    }
+    assert!(explained.len() > 60, "docs/reasons.md was read: {explained:?}");
+}
+
+fn code_of_first_cell(row: &str) -> Vec<&str> {
+    code(row.split('|').nth(1).unwrap_or_default())
 }
 
 // === the checks find what is planted ===
@@ -220,4 +270,9 @@ fn what_is_planted_is_found() {
         second_sentence("- **One.** Two.").is_none() && second_sentence("- **One.** Two. Three.").is_some()
     );
     assert_eq!(prose("a\n```\nb\n```\nc"), [(1, "a"), (5, "c")]);
+    assert_eq!(
+        words(r#"f("one_two", "Three four", x, "_y")"#),
+        BTreeSet::from(["_y".into(), "one_two".into()])
+    );
+    assert_eq!(code_of_first_cell("| `a`, `b` | `c` |"), ["a", "b"]);
 }

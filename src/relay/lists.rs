@@ -153,7 +153,7 @@ impl Relay {
                 Ok(None) => {}
                 Err(_) if self.catalog.of(server).is_late() => {
                     let limit = server.timeouts.list;
-                    tracing::warn!(server = %server.name, "it has not answered within timeouts.list ({limit:?}): lists go out without it until it has");
+                    tracing::warn!(server = %server.name, "server `{}` has not answered within timeouts.list ({limit:?}): lists go out without it until it has", server.name);
                 }
                 Err(_) => {}
             }

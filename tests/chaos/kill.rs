@@ -27,6 +27,8 @@ async fn a_killed_child_fails_its_call_and_no_other() {
     let answer = last(&mut stream).await;
     assert!(killed.elapsed() < Duration::from_secs(1), "the caller waited {:?}", killed.elapsed());
     failed_at(&answer, "process");
+    let request_id = answer["error"]["data"]["mcpgate"]["requestId"].as_str().unwrap();
+    gateway.process.line(|line| (line.contains("WARN") && line.contains(request_id)).then_some(())).await;
 
     let counted =
         client.call(2, "tools/call", tool("mcp_demo_count_words", json!({"text": "one two"}))).await;

@@ -3,6 +3,7 @@
 use std::time::{Duration, Instant};
 
 use http::{Method, StatusCode};
+use serde_json::json;
 
 use crate::binary::Binary;
 use crate::client::Client;
@@ -27,4 +28,25 @@ async fn a_gateway_is_ready_within_100_ms() {
     }
     println!("ready after {best:?} at best");
     assert!(best < Duration::from_millis(100), "ready after {best:?}");
+}
+
+/// Tools that are missing because their server is slow leave one line that says so, and a server that does not
+/// start one line for each try.
+#[tokio::test]
+async fn a_list_that_goes_out_without_a_server_says_so_once() {
+    let config = "timeouts: { list: 50ms }\nmcpServers:\n  mute: { command: sleep, args: ['1000'] }\n  \
+                  none: { command: no-such-program }\n";
+    let gateway = Binary::serve(config).await;
+    let client = gateway.client("/mcp").initialize("2025-11-25").await;
+    for method in ["tools/list", "tools/list", "prompts/list"] {
+        client.call(1, method, json!({})).await;
+    }
+    let late =
+        "server `mute` has not answered within timeouts.list (50ms): lists go out without it until it has";
+    gateway.process.line(|line| line.contains(late).then_some(())).await;
+    let said = gateway.process.said();
+    assert_eq!(said.matches(late).count(), 1, "{said}");
+    assert!(said.contains("a child process started server=\"mute\" pid="), "{said}");
+    assert!(said.contains("The process of server `none` did not start"), "{said}");
+    assert!(!said.contains("a list cannot be read"), "{said}");
 }

@@ -44,6 +44,7 @@ async fn a_call_that_may_have_run_is_never_sent_again() {
         let begun = Instant::now();
         let response = client.post(&request(what, "tools/call", tool("mcp_u1_echo", json!({})))).await;
         assert_eq!(response.status, 200, "{what}");
+        let request_id = response.header("x-request-id").map(str::to_owned);
         let response = response.response().await;
         assert!(begun.elapsed() < Duration::from_secs(2), "{what}");
         assert_eq!(
@@ -58,6 +59,7 @@ async fn a_call_that_may_have_run_is_never_sent_again() {
             "{what} -> {response}"
         );
         assert_eq!(said["layer"], "transport", "{what} -> {response}");
+        assert_eq!(said["requestId"].as_str(), request_id.as_deref(), "{what} -> {response}");
         assert!(!response.to_string().contains("secret"), "{response}");
         assert_eq!(server.count(rpc("tools/call")), n + 2, "{what}: sent once");
     }
