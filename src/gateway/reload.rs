@@ -74,8 +74,7 @@ impl Reload {
                     Ok(()) => {
                         tracing::info!(servers = in_force.servers.len(), "the changed config is in force");
                     }
-                    Err(problems) => {
-                        let problem = problems.lines().collect::<Vec<_>>().join("; ");
+                    Err(problem) => {
                         tracing::error!("the changed config is bad, the old one stays in force: {problem}");
                     }
                 }

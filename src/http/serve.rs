@@ -23,11 +23,6 @@ use crate::settings::LimitSettings;
 
 /// What an HTTP/2 client sends first (RFC 9113 section 3.4).
 const PREFACE: &[u8] = b"PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n";
-/// How long the rest of a preface is waited for before the next look; it doubles, so that many who never send the
-/// rest cost nothing.
-const PREFACE_FIRST: Duration = Duration::from_millis(5);
-/// The longest such wait.
-const PREFACE_MOST: Duration = Duration::from_millis(500);
 /// How long a connection may go on after the listener closed, so that its last answer gets out.
 const FAREWELL: Duration = Duration::from_secs(5);
 /// Requests at once on one HTTP/2 connection; further ones wait at the client.
@@ -93,8 +88,7 @@ enum Protocol {
 /// Looks at the first bytes without taking them. A buffer for a protocol detector would stay with the connection.
 async fn sniff(socket: &TcpStream) -> Option<Protocol> {
     let mut first = [0; PREFACE.len()];
-    let mut pause = PREFACE_FIRST;
-    loop {
+    for pause in looks() {
         // Asked before the look: what came ahead of the end is seen, and nothing can come after.
         let ended = socket.ready(Interest::READABLE).await.ok()?.is_read_closed();
         let n = socket.peek(&mut first).await.ok()?;
@@ -113,8 +107,15 @@ async fn sniff(socket: &TcpStream) -> Option<Protocol> {
         }
         // The rest of a preface is on its way; peeking again at once would only see the same bytes.
         tokio::time::sleep(pause).await;
-        pause = (pause * 2).min(PREFACE_MOST);
     }
+    None
+}
+
+/// The pauses between looks: soon again for a preface in pieces, seldom for one that never comes, as thousands of
+/// those may be open at once.
+fn looks() -> impl Iterator<Item = Duration> {
+    let (soon, seldom) = (Duration::from_millis(5), Duration::from_millis(500));
+    std::iter::successors(Some(soon), move |pause| Some((*pause * 2).min(seldom)))
 }
 
 async fn speak_http1(socket: TcpStream, router: Router, limits: &LimitSettings, stop: CancellationToken) {
@@ -158,4 +159,20 @@ async fn speak_http2(socket: TcpStream, router: Router, limits: &LimitSettings, 
         () = stop.cancelled() => connection.as_mut().graceful_shutdown(),
     }
     let _ = tokio::time::timeout(FAREWELL, connection).await;
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn half_a_preface_is_looked_at_seldom() {
+        let mut waited = Duration::ZERO;
+        let within = looks().take_while(|pause| {
+            waited += *pause;
+            waited < Duration::from_secs(30)
+        });
+        assert!((10..100).contains(&within.count()));
+        assert!(looks().take(3).sum::<Duration>() < Duration::from_millis(50));
+    }
 }
