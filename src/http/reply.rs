@@ -1,4 +1,4 @@
-//! Answers: the one place where refusals become statuses, headers and bodies (design section 12).
+//! Answers: the one place where refusals become statuses, headers and bodies.
 
 use std::any::Any;
 use std::pin::Pin;

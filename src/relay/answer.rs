@@ -1,4 +1,4 @@
-//! How a POST is answered: with JSON if the result comes soon and alone, else with a stream (design section 6).
+//! How a POST is answered: with JSON if the result comes soon and alone, else with a stream.
 //!
 //! The work of a request runs on the caller's own task for the grace time; then, or when the caller leaves, it
 //! moves to a task of its own. A caller that leaves has not cancelled (T24).

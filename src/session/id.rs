@@ -7,7 +7,7 @@ use http::HeaderValue;
 
 use crate::store::SessionKey;
 
-/// The longest id that may name a session (design: anything longer is malformed).
+/// The longest id that may name a session (anything longer is malformed).
 const LONGEST: usize = 256;
 
 /// An `Mcp-Session-Id`. It is a credential of a kind: `Debug` shows a short hash only.

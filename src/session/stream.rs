@@ -13,7 +13,7 @@ use super::reader::ReaderId;
 const LAG_EVENTS: u32 = 16;
 /// How long such a reader may stay away.
 const LAG_TIME: std::time::Duration = std::time::Duration::from_secs(1);
-/// How many older connections of the standalone GET stay open beside the newest (design section 6).
+/// How many older connections of the standalone GET stay open beside the newest.
 const STANDBYS: usize = 3;
 
 /// What a stream belongs to.

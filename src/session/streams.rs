@@ -285,7 +285,7 @@ impl Inner {
     }
 
     /// Holds the session to its bounds: superseded progress goes first, then other notifications, then streams
-    /// read to the end, then requests and, if there are too many bytes, responses (design section 6). Trims a tenth
+    /// read to the end, then requests and, if there are too many bytes, responses. Trims a tenth
     /// more than it must, so that a full log is not scanned for each event.
     ///
     /// What waits for a connection that reads is not lost: its bound is how long a caller may take nothing.

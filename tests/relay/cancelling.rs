@@ -220,7 +220,7 @@ async fn a_caller_that_hangs_up_has_not_cancelled() {
     assert_eq!(server.count(rpc("notifications/cancelled")), 0);
 }
 
-/// Design section 6: DELETE ends running calls with an error each, wherever they are.
+/// DELETE ends running calls with an error each, wherever they are.
 #[tokio::test]
 async fn the_end_of_a_session_ends_what_runs_with_an_error() {
     let server = HttpServer::start().await;

@@ -16,7 +16,7 @@ fn keeping(dir: &Path) -> Setup {
     TestGateway::new().with(|s| s.state_dir = Some(dir.to_owned()))
 }
 
-/// Design section 6: a gateway that starts while its servers are down shows what they offered last, and declares
+/// A gateway that starts while its servers are down shows what they offered last, and declares
 /// exactly what they can do.
 #[tokio::test]
 async fn a_gateway_that_starts_alone_knows_its_servers() {

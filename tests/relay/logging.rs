@@ -19,7 +19,7 @@ async fn set_level(client: &Client, level: &str) {
     assert_eq!(answer["result"], json!({}), "{answer}");
 }
 
-/// Design section 10: the level goes to every link that supports it, and to links that are opened later.
+/// The level goes to every link that supports it, and to links that are opened later.
 #[tokio::test]
 async fn the_level_reaches_all_links_also_later_ones() {
     let with = server_with(r#"{"tools":{},"logging":{}}"#).await;
@@ -83,7 +83,7 @@ async fn a_server_that_refuses_the_level_holds_nobody_up() {
     assert!(call(&client, 1, "mcp_mute_echo", json!({})).await["result"].is_object());
 }
 
-/// Design section 6: what a child logs goes to the stream of the call that runs, else to the GET.
+/// What a child logs goes to the stream of the call that runs, else to the GET.
 #[tokio::test]
 async fn what_a_child_logs_goes_to_the_running_call_or_the_get() {
     let gateway = TestGateway::new().stdio("u1", &[]).start().await;
@@ -117,7 +117,7 @@ async fn what_a_child_logs_goes_to_the_running_call_or_the_get() {
     }
 }
 
-/// Design section 6: over HTTP, what comes on the stream of a call is that call's, what comes outside is the GET's.
+/// Over HTTP, what comes on the stream of a call is that call's, what comes outside is the GET's.
 #[tokio::test]
 async fn what_an_http_server_logs_stays_on_its_stream() {
     let server = server_with(r#"{"tools":{},"logging":{}}"#).await;
@@ -144,7 +144,7 @@ async fn what_an_http_server_logs_stays_on_its_stream() {
     assert_eq!(rest.len(), 1, "each message goes to exactly one stream: {rest:?}");
 }
 
-/// Design section 8: on a shared link the level is the most verbose asked for, and each session gets what it wants.
+/// On a shared link the level is the most verbose asked for, and each session gets what it wants.
 #[tokio::test]
 async fn on_a_shared_link_each_session_gets_what_it_asked_for() {
     let server = server_with(r#"{"tools":{},"logging":{}}"#).await;

@@ -58,7 +58,7 @@ async fn dead_servers_change_nothing_for_the_others() {
     assert!(begun.elapsed() < Duration::from_millis(200), "{:?}", begun.elapsed());
 }
 
-/// Design section 10: a server that was known and fails is shown by its last good list; a call there says what is
+/// A server that was known and fails is shown by its last good list; a call there says what is
 /// wrong.
 #[tokio::test]
 async fn a_server_that_fails_later_is_shown_by_its_last_good_list() {
@@ -99,7 +99,7 @@ async fn a_server_that_comes_back_is_announced() {
     assert!(server.count(rpc("initialize")) >= 3);
 }
 
-/// Design section 9: what one session's own server says has changed is read for that session; others keep what
+/// What one session's own server says has changed is read for that session; others keep what
 /// they see.
 #[tokio::test]
 async fn a_change_of_one_sessions_server_is_that_sessions() {
@@ -160,7 +160,7 @@ async fn list_changed_is_told_when_something_changed_and_once() {
     assert!(is_quiet(&mut get).await, "told once");
 }
 
-/// Design section 6: a change while the caller has no GET open is told when it opens one.
+/// A change while the caller has no GET open is told when it opens one.
 #[tokio::test]
 async fn a_change_is_kept_for_a_caller_without_a_get() {
     let gateway = TestGateway::new().stdio("u1", &[]).start().await;
@@ -174,7 +174,7 @@ async fn a_change_is_kept_for_a_caller_without_a_get() {
     assert!(is_quiet(&mut get).await);
 }
 
-/// Design section 9: many sessions of one class read a list once, whoever comes first.
+/// Many sessions of one class read a list once, whoever comes first.
 #[tokio::test]
 async fn sessions_of_one_class_read_a_list_once() {
     let server = HttpServer::start().await;
@@ -189,7 +189,7 @@ async fn sessions_of_one_class_read_a_list_once() {
     assert_eq!(server.count(rpc("tools/list")), 2);
 }
 
-/// Design section 9: what a server offers to some callers only is shown to those only.
+/// What a server offers to some callers only is shown to those only.
 #[tokio::test]
 async fn what_depends_on_the_callers_capabilities_is_kept_apart() {
     let server = HttpServer::start().await;

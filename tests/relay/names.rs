@@ -173,7 +173,7 @@ async fn malformed_items_are_left_out_and_counted() {
     assert_eq!(resources["result"]["resources"], json!([{"uri": "x://a", "name": "a"}]));
 }
 
-/// Design section 9: what is hidden, by endpoint or by server, is neither listed nor called, and answers to the
+/// What is hidden, by endpoint or by server, is neither listed nor called, and answers to the
 /// byte like what never was.
 #[tokio::test]
 async fn a_hidden_tool_answers_like_an_unknown_one() {
@@ -236,7 +236,7 @@ async fn a_hidden_tool_answers_like_an_unknown_one() {
     assert!(!called.is_empty() && !called.contains(&"\"no_such_tool\"".to_owned()), "{called:?}");
 }
 
-/// Design section 9: the endpoint's own order of servers counts there.
+/// The endpoint's own order of servers counts there.
 #[tokio::test]
 async fn an_endpoint_shows_its_servers_in_its_order() {
     let servers = join_all((0..3).map(|_| HttpServer::start())).await;
