@@ -70,20 +70,21 @@ async fn legacy(
     }
     headers::check_version(&admitted.parts.headers).map_err(refuse)?;
     let session = session(edge, &admitted).await.map_err(refuse)?;
-    let (requests, batching) = match posted {
-        Posted::One(message) => {
-            (sort(edge, &admitted, &session, message).await.into_iter().collect(), Batching::Single)
-        }
-        Posted::Batch(bytes) => (unbatch(edge, &admitted, &session, &bytes).await?, Batching::Array),
+    let (messages, batching) = match posted {
+        Posted::One(message) => (vec![message], Batching::Single),
+        Posted::Batch(bytes) => (unbatch(&session, &bytes)?, Batching::Array),
     };
+    let (requests, others) = split(messages);
+    let take = take(edge, &admitted, &session, others);
     if requests.is_empty() {
+        take.await;
         return Ok(empty(StatusCode::ACCEPTED));
     }
     let form = accepts.form().ok_or_else(|| refuse(not_acceptable()))?;
-    let answer = edge
-        .relay
-        .requests(&session, &admitted.endpoint, requests, form, batching, admitted.request_id.shared())
-        .await;
+    let request_id = admitted.request_id.shared();
+    let serving = edge.relay.requests(&session, &admitted.endpoint, requests, form, batching, request_id);
+    // The requests begin first: what stands beside them in a batch may take one of them back.
+    let (answer, ()) = tokio::join!(serving, take);
     match answer {
         Ok(Answer::Json(text)) => Ok(json_text(text)),
         Ok(Answer::Accepted) => Ok(empty(StatusCode::ACCEPTED)),
@@ -166,28 +167,33 @@ pub(super) async fn session(edge: &Edge, admitted: &Admitted) -> Result<Arc<Sess
     })
 }
 
-/// Takes what needs no response; gives a request back.
-async fn sort(edge: &Edge, admitted: &Admitted, session: &Arc<Session>, message: Message) -> Option<Request> {
-    match message {
-        Message::Request(request) => Some(request),
-        Message::Notification(notification) => {
-            edge.relay.notification(session, &admitted.endpoint, notification).await;
-            None
+/// The requests, and what needs no response.
+fn split(messages: Vec<Message>) -> (Vec<Request>, Vec<Message>) {
+    let (mut requests, mut others) = (Vec::with_capacity(messages.len()), Vec::new());
+    for message in messages {
+        match message {
+            Message::Request(request) => requests.push(request),
+            other => others.push(other),
         }
-        Message::Response(response) => {
-            edge.relay.response(session, &response);
-            None
+    }
+    (requests, others)
+}
+
+/// Takes what needs no response, in order.
+async fn take(edge: &Edge, admitted: &Admitted, session: &Arc<Session>, messages: Vec<Message>) {
+    for message in messages {
+        match message {
+            Message::Notification(notification) => {
+                edge.relay.notification(session, &admitted.endpoint, notification).await;
+            }
+            Message::Response(response) => edge.relay.response(session, &response),
+            Message::Request(_) => {}
         }
     }
 }
 
-/// The requests of a batch, its other messages taken.
-async fn unbatch(
-    edge: &Edge,
-    admitted: &Admitted,
-    session: &Arc<Session>,
-    bytes: &Bytes,
-) -> Result<Vec<Request>, Refused> {
+/// The messages of a batch.
+fn unbatch(session: &Session, bytes: &Bytes) -> Result<Vec<Message>, Refused> {
     if !session.revision().allows_batches() {
         return Err(malformed(&Malformed::Batch));
     }
@@ -198,11 +204,7 @@ async fn unbatch(
         let message = "`initialize` must not be part of a batch.";
         return Err(Refused::caller(StatusCode::BAD_REQUEST, "initialize_in_batch", message));
     }
-    let mut requests = Vec::new();
-    for message in messages {
-        requests.extend(sort(edge, admitted, session, message).await);
-    }
-    Ok(requests)
+    Ok(messages)
 }
 
 fn parse(bytes: Bytes) -> Result<Posted, Refused> {

@@ -7,7 +7,7 @@ use serde_json::{Value, json};
 
 use crate::client::{init, request, tool};
 use crate::gateway::TestGateway;
-use crate::http_server::{HttpServer, rpc};
+use crate::http_server::{Answer, Gate, HttpServer, rpc};
 
 fn note() -> Value {
     json!({"jsonrpc": "2.0", "method": "notifications/progress", "params": {}})
@@ -40,6 +40,20 @@ async fn the_requests_of_a_batch_are_answered_together() {
     assert_eq!(ids(&stream.rest().await), ["1", "\"b\"", "3"].map(String::from).into());
     assert_eq!(server.count(rpc("tools/call")), 2);
     assert_eq!(server.count(|seen| seen.text().starts_with('[')), 0, "X53: no batch goes to a server");
+}
+
+/// case-H09: a request can be taken back by its own batch, before or behind it.
+#[tokio::test]
+async fn a_batch_can_take_its_own_request_back() {
+    let server = HttpServer::start().await;
+    server.on(rpc("tools/call"), Answer::result("{}").after(&Gate::new()));
+    let gateway = TestGateway::new().http("u1", server.url()).start().await;
+    let client = gateway.client("/mcp").initialize("2025-03-26").await;
+    let cancel = json!({"jsonrpc": "2.0", "method": "notifications/cancelled", "params": {"requestId": "z"}});
+    let call = request("z", "tools/call", tool("mcp_u1_echo", json!({})));
+    for batch in [json!([call, cancel]), json!([cancel, call])] {
+        assert_eq!(client.post(&batch).await.status, StatusCode::ACCEPTED);
+    }
 }
 
 /// A batch of one request is answered with an array of one.
