@@ -267,3 +267,15 @@ async fn uses_the_connection_of_an_answered_stream_again() {
     let connections: HashSet<usize> = server.requests().iter().map(|seen| seen.connection).collect();
     assert!(connections.len() < 10, "{} connections for 40 calls", connections.len());
 }
+
+/// Words for people on a stream are no message, as they are none on a child's stdout: the answer behind them counts.
+#[tokio::test]
+async fn what_is_no_json_on_a_stream_is_passed_over() {
+    let server = HttpServer::start().await;
+    let greeting = [raw("data: hello\n\n"), raw("data: 42 of them\n\n")];
+    let steps = greeting.into_iter().chain([result(r#"{"done":true}"#)]);
+    server.on(rpc("tools/call"), Answer::events(steps.collect::<Vec<_>>()));
+    let rig = Rig::open(server.url()).await;
+    let ear = Ear::default().into();
+    assert_eq!(rig.call_heard("tools/call", &ear).await.unwrap().result(), Some(r#"{"done":true}"#));
+}

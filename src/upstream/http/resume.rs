@@ -66,6 +66,11 @@ pub(super) async fn follow(
                         tracing::debug!(server, why, "a server sent an event that is no message");
                         continue;
                     }
+                    // No JSON object at all, such as a greeting for people: no message was meant.
+                    Err(Malformed::Json(_)) if !event.data.trim_ascii_start().starts_with(b"{") => {
+                        tracing::debug!(server, "a server sent an event that is no JSON");
+                        continue;
+                    }
                     Err(malformed) => return Err(call::nonsense(server, &malformed)),
                 }
             }
