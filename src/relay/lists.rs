@@ -36,10 +36,8 @@ impl Relay {
         endpoint: &Endpoint,
         kind: Kind,
     ) -> Arc<View> {
-        if !session.attached.own_lists.are_any()
-            && let Some(view) = endpoint.last_view(class_of(session), kind)
-            && view.is_current(self.catalog.generation())
-        {
+        let current = |view: &Arc<View>| view.is_current(self.catalog.generation());
+        if let Some(view) = last_shared(session, endpoint, kind).filter(current) {
             return view;
         }
         let view = self.assembled(session, endpoint, kind, Look::Refreshing);
@@ -54,10 +52,8 @@ impl Relay {
         endpoint: &Endpoint,
         kind: Kind,
     ) -> Arc<View> {
-        if !session.attached.own_lists.are_any()
-            && let Some(view) = endpoint.last_view(class_of(session), kind)
-            && view.is_of_generation(self.catalog.generation())
-        {
+        let unchanged = |view: &Arc<View>| view.is_of_generation(self.catalog.generation());
+        if let Some(view) = last_shared(session, endpoint, kind).filter(unchanged) {
             return view;
         }
         self.assembled(session, endpoint, kind, Look::Only)
@@ -193,6 +189,12 @@ impl Relay {
             }
         }
     }
+}
+
+/// What callers of the session's class saw last, if the session has no lists of its own.
+fn last_shared(session: &Session, endpoint: &Endpoint, kind: Kind) -> Option<Arc<View>> {
+    let shares = !session.attached.own_lists.are_any();
+    shares.then(|| endpoint.last_view(class_of(session), kind)).flatten()
 }
 
 /// The class of a session's caller.

@@ -6,6 +6,7 @@ use aws_lc_rs::digest;
 use http::HeaderValue;
 
 use crate::store::SessionKey;
+use crate::telemetry::logs::short_hash;
 
 /// The longest id that may name a session (anything longer is malformed).
 const LONGEST: usize = 256;
@@ -57,7 +58,8 @@ impl SessionId {
 
     /// Eight hexadecimal digits that stand for it in logs.
     pub fn short_hash(&self) -> String {
-        self.key().0.iter().take(4).map(|b| format!("{b:02x}")).collect()
+        // An id is visible ASCII, so it always is text.
+        short_hash(self.0.to_str().unwrap_or_default())
     }
 }
 
