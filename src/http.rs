@@ -11,6 +11,7 @@ mod h2;
 mod headers;
 mod mcp;
 mod metadata;
+mod modern;
 mod origin;
 mod post;
 mod reply;

@@ -10,7 +10,10 @@ mod asks;
 mod call;
 mod clock;
 mod coalesce;
+mod compose;
 mod conversation;
+mod deliver;
+mod era;
 mod exchange;
 mod initialize;
 mod keep;
@@ -18,6 +21,7 @@ mod links;
 mod listener;
 mod lists;
 mod log_level;
+pub mod modern;
 mod notify;
 mod outlet;
 mod places;
@@ -47,7 +51,7 @@ use crate::session::event::EventId;
 use crate::session::streams::ResumeError;
 use crate::session::{Binding, EndReason, Reader, SessionId, Sessions};
 use crate::settings::Settings;
-use crate::store::SessionStore;
+use crate::store::{Registry, SessionStore};
 use crate::telemetry::Metrics;
 use crate::tenancy::Principal;
 use crate::upstream::Connector;
@@ -55,6 +59,7 @@ use crate::upstream::Connector;
 pub use answer::{Answer, Form};
 pub use conversation::Conversation;
 pub use initialize::InitializeError;
+pub use modern::{Claim, ModernAnswer};
 pub use request::Busy;
 
 /// A session with what the relay keeps for it.
@@ -81,10 +86,14 @@ pub struct Relay {
     connector: Connector,
     children: places::Places,
     shared: shared::SharedLinks,
+    /// Held by the one who asks a server for its era.
+    probing: Registry<Arc<str>, Arc<tokio::sync::Mutex<()>>>,
     /// Lists of shared links that are being read again.
     relisting: coalesce::Coalesced<relist::TenantListKey>,
     in_flight: usize,
     grace: Duration,
+    /// When a modern answer that is still to come begins as a stream.
+    keep_alive: Duration,
     tasks: TaskTracker,
     /// Cancelled when the process stops.
     stopping: CancellationToken,
@@ -116,9 +125,11 @@ impl Relay {
             connector,
             children: places::Places::default(),
             shared: shared::SharedLinks::default(),
+            probing: Registry::new(),
             relisting: coalesce::Coalesced::default(),
             in_flight: settings.limits.in_flight_per_session,
             grace: settings.streams.grace,
+            keep_alive: settings.streams.keep_alive,
             tasks,
             stopping: CancellationToken::new(),
             metrics,

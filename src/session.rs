@@ -5,6 +5,7 @@
 
 pub mod event;
 pub mod id;
+pub mod implicit;
 pub mod live;
 pub mod log;
 pub mod notices;

@@ -84,6 +84,8 @@ pub struct NameSettings {
 pub struct SessionSettings {
     /// A session without activity ends after this.
     pub idle: Duration,
+    /// The session of a caller without an id ends after this without activity.
+    pub implicit_idle: Duration,
     /// A session ends after this in any case.
     pub max_age: Duration,
     /// How many may live in this process; at the cap `initialize` gets 503 with `Retry-After`.
@@ -173,6 +175,7 @@ impl Default for SessionSettings {
     fn default() -> Self {
         Self {
             idle: Duration::from_hours(4),
+            implicit_idle: Duration::from_mins(10),
             max_age: Duration::from_hours(7 * 24),
             max: 20_000,
             max_per_principal: 100,

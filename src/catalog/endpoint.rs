@@ -7,6 +7,7 @@ use super::list::List;
 use super::pattern::admits;
 use super::shelf::CallerClass;
 use super::view::View;
+use crate::settings::endpoints::SessionPolicy;
 use crate::settings::{EndpointSettings, NameSettings, ServerSettings, Settings};
 use crate::store::{Registry, lock};
 
@@ -29,6 +30,8 @@ pub struct Endpoint {
     pub allow: Vec<String>,
     /// Patterns of callers' tool names that are not.
     pub deny: Vec<String>,
+    /// Whether legacy callers need a session here.
+    pub sessions: SessionPolicy,
     views: Registry<(CallerClass, Kind), Arc<View>>,
     /// Held while a view is made, so that callers who come at once make one.
     making: Mutex<()>,
@@ -55,6 +58,7 @@ impl Endpoint {
             names: settings.names.clone(),
             allow: Vec::new(),
             deny: Vec::new(),
+            sessions: SessionPolicy::Required,
             views: Registry::new(),
             making: Mutex::default(),
         };
@@ -66,7 +70,12 @@ impl Endpoint {
             let path = format!("/{}/mcp", named.name);
             let (allow, deny) = (named.allow.clone(), named.deny.clone());
             let servers = chosen(named, &settings.servers);
-            endpoints.push(Self { allow, deny, ..new(&path, Naming::Qualified, servers) });
+            endpoints.push(Self {
+                allow,
+                deny,
+                sessions: named.sessions,
+                ..new(&path, Naming::Qualified, servers)
+            });
         }
         endpoints.into_iter().map(Arc::new).collect()
     }
@@ -86,7 +95,7 @@ impl Endpoint {
     pub fn is_as(&self, other: &Self) -> bool {
         let same_servers = self.servers.len() == other.servers.len()
             && self.servers.iter().zip(&other.servers).all(|(a, b)| Arc::ptr_eq(a, b));
-        let ways = |e: &Self| (e.naming, e.names.clone(), e.allow.clone(), e.deny.clone());
+        let ways = |e: &Self| (e.naming, e.names.clone(), e.allow.clone(), e.deny.clone(), e.sessions);
         same_servers && ways(self) == ways(other)
     }
 

@@ -8,7 +8,7 @@ use super::list::{List, ListReader};
 use crate::protocol::error::{Code, Layer};
 use crate::protocol::object::Object;
 use crate::settings::ServerSettings;
-use crate::upstream::{Delivery, Failure, Link, Listener};
+use crate::upstream::{Delivery, Failure, Hello, Link, Listener, Outgoing};
 
 /// Pages read of one list; a server with more is cut off with an error.
 const MOST_PAGES: usize = 1_000;
@@ -17,7 +17,7 @@ const MOST_ITEMS: usize = 100_000;
 
 /// Reads the whole list of `kind` from the server behind `link`; each page within `timeouts.idle`.
 ///
-/// A server that does not declare the capability is not asked; one that does not know the method has an empty list.
+/// `hello` says for whom it is read. A server that does not declare the capability is not asked; one that does not know the method has an empty list.
 ///
 /// # Errors
 /// [`Failure`] in layer `list` when the answer cannot be read or does not come, or of the link.
@@ -25,6 +25,7 @@ pub async fn fetch(
     link: &Link,
     server: &ServerSettings,
     kind: Kind,
+    hello: &Hello,
     listener: Arc<dyn Listener>,
 ) -> Result<List, Failure> {
     let mut reader = ListReader::new(kind, &server.name);
@@ -39,9 +40,9 @@ pub async fn fetch(
     let mut seen = HashSet::new();
     for _ in 0..MOST_PAGES {
         let id = link.allot();
-        let params = cursor.as_ref().map_or_else(String::new, |c| format!(r#","params":{{"cursor":{c}}}"#));
-        let request = format!(r#"{{"jsonrpc":"2.0","id":{id},"method":"{method}"{params}}}"#);
-        let call = link.call(id, request.into(), listener.clone());
+        let params = cursor.as_ref().map_or_else(String::new, |c| format!(r#""cursor":{c}"#));
+        let request = Outgoing::own(introduction.revision.era(), id, &method, &params, hello);
+        let call = link.call(id, request, listener.clone());
         let Ok(response) = tokio::time::timeout(server.timeouts.idle, call).await else {
             let text = format!(
                 r#"{{"jsonrpc":"2.0","method":"notifications/cancelled","params":{{"requestId":{id},"reason":"timed out"}}}}"#

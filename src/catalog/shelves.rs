@@ -10,6 +10,7 @@ use super::kind::Kind;
 use super::list::List;
 use super::pattern::admits;
 use super::shelf::{CallerClass, Shelf};
+use crate::protocol::revision::Era;
 use crate::settings::ServerSettings;
 use crate::store::{Registry, lock};
 use crate::telemetry::Metrics;
@@ -30,6 +31,8 @@ pub struct Shelves {
     server: Arc<ServerSettings>,
     by_class: Mutex<HashMap<CallerClass, Arc<Shelf>>>,
     introduction: Mutex<Option<Arc<Introduction>>>,
+    /// Which era it speaks, unless that is in doubt (T66).
+    era: Mutex<Option<Era>>,
     unsaved: AtomicBool,
     late: AtomicBool,
 }
@@ -116,10 +119,12 @@ impl Catalog {
     /// Remembers what a server said of itself. A server that says something new has lists that may be new too.
     pub fn introduce(&self, server: &Arc<ServerSettings>, introduction: &Arc<Introduction>) {
         let shelves = self.of(server);
+        *lock(&shelves.era) = Some(introduction.revision.era());
         let before = lock(&shelves.introduction).replace(introduction.clone());
         let same = before.is_some_and(|before| {
-            let text =
-                |i: &Introduction| (i.capabilities.clone(), i.server_info.clone(), i.instructions.clone());
+            let text = |i: &Introduction| {
+                (i.revision.era(), i.capabilities.clone(), i.server_info.clone(), i.instructions.clone())
+            };
             text(&before) == text(introduction)
         });
         if !same {
@@ -132,6 +137,16 @@ impl Catalog {
     /// What a server last said of itself, if it ever did.
     pub fn introduction(&self, server: &Arc<ServerSettings>) -> Option<Arc<Introduction>> {
         self.of(server).introduction()
+    }
+
+    /// Which era a server speaks, if that is known.
+    pub fn era(&self, server: &Arc<ServerSettings>) -> Option<Era> {
+        *lock(&self.of(server).era)
+    }
+
+    /// Remembers which era a server speaks, or that it is in doubt: it is asked again then.
+    pub fn note_era(&self, server: &Arc<ServerSettings>, era: Option<Era>) {
+        *lock(&self.of(server).era) = era;
     }
 
     /// The server said that its lists changed, or may have.
@@ -166,6 +181,7 @@ impl Shelves {
             server,
             by_class: Mutex::default(),
             introduction: Mutex::default(),
+            era: Mutex::default(),
             unsaved: AtomicBool::new(false),
             late: AtomicBool::new(false),
         }
@@ -198,6 +214,7 @@ impl Shelves {
 
     /// Takes what was kept from an earlier process.
     pub(super) fn restore(&self, introduction: Introduction) {
+        lock(&self.era).get_or_insert(introduction.revision.era());
         lock(&self.introduction).get_or_insert_with(|| Arc::new(introduction));
     }
 
@@ -215,6 +232,7 @@ impl Shelves {
     fn inherit(&self, before: &Self) {
         lock(&self.by_class).clone_from(&*lock(&before.by_class));
         lock(&self.introduction).clone_from(&*lock(&before.introduction));
+        *lock(&self.era) = *lock(&before.era);
         self.unsaved.store(before.take_unsaved(), Relaxed);
     }
 

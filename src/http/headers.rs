@@ -25,7 +25,7 @@ pub(super) fn session_id(headers: &HeaderMap) -> Result<Option<SessionId>, Refus
 /// 400
 pub(super) fn check_version(headers: &HeaderMap) -> Result<(), Refused> {
     let Some(value) = once(headers, &PROTOCOL_VERSION)? else { return Ok(()) };
-    match Revision::parse(value.to_str().unwrap_or_default().trim()) {
+    match Revision::legacy(value.to_str().unwrap_or_default().trim()) {
         Ok(_) => Ok(()),
         Err(unknown) => {
             let message = format!("MCP-Protocol-Version: {unknown}");

@@ -11,7 +11,7 @@ use super::accept::{Accepts, is_json};
 use super::mcp::Admitted;
 use super::reply::{Extra, Refused, empty, json, json_text, sse};
 use super::sse_body::SseBody;
-use super::{Edge, headers, request_body};
+use super::{Edge, headers, modern, request_body};
 use crate::protocol::envelope::{Malformed, Message, Request, batch};
 use crate::protocol::error::Code;
 use crate::protocol::header::SESSION_ID;
@@ -39,8 +39,11 @@ pub(super) async fn post(edge: &Arc<Edge>, admitted: Admitted, body: Body) -> Re
     let bytes = request_body::read(body, edge.limits.body, edge.limits.body_read).await?;
     let posted = parse(bytes)?;
     match era(&posted) {
-        // The modern era is not served yet: its requests fall back as legacy ones without a session (400).
-        Era::Legacy | Era::Modern => legacy(edge, admitted, accepts, posted).await,
+        Era::Legacy => legacy(edge, admitted, accepts, posted).await,
+        Era::Modern => match posted {
+            Posted::One(Message::Request(request)) => modern::request(edge, admitted, accepts, request).await,
+            Posted::One(_) | Posted::Batch(_) => Ok(empty(StatusCode::ACCEPTED)),
+        },
     }
 }
 
@@ -224,7 +227,7 @@ fn malformed(error: &Malformed) -> Refused {
     Refused::new(StatusCode::BAD_REQUEST, code, "malformed_message", error.to_string()).of(id)
 }
 
-fn not_acceptable() -> Refused {
+pub(super) fn not_acceptable() -> Refused {
     let message =
         "The answer would be application/json or text/event-stream; the Accept header allows neither.";
     Refused::caller(StatusCode::NOT_ACCEPTABLE, "not_acceptable", message)

@@ -8,6 +8,7 @@ use std::time::{Duration, SystemTime};
 use bytes::Bytes;
 use http_body::Frame;
 use tokio::time::{Instant, Sleep};
+use tokio_util::sync::DropGuard;
 
 use super::Edge;
 use crate::protocol::sse::encode;
@@ -27,6 +28,8 @@ pub(super) struct SseBody {
     over: bool,
     metrics: Arc<Metrics>,
     kind: StreamKind,
+    /// Cancels the request when the stream is closed (T54).
+    open: Option<DropGuard>,
 }
 
 // === impl SseBody ===
@@ -49,9 +52,16 @@ impl SseBody {
             over: false,
             metrics: edge.metrics.clone(),
             kind,
+            open: None,
         };
         body.wind();
         body
+    }
+
+    /// The same for a stream whose end is the end of its request.
+    pub(super) fn cancelling(mut self, open: DropGuard) -> Self {
+        self.open = Some(open);
+        self
     }
 
     fn wind(&mut self) {

@@ -51,6 +51,16 @@ impl<'a> Edit<'a> {
         self
     }
 
+    /// The same, of which a large rest behind the last replacement is not copied; `text` is what was begun with.
+    pub fn finish_text(self, text: &Bytes) -> Text {
+        let rest = self.parts.iter().map(|(span, _)| span.end).max().unwrap_or(0);
+        if text.len().saturating_sub(rest) <= COPIED {
+            return self.finish().into();
+        }
+        let head = Self { text: self.text.get(..rest).unwrap_or_default(), parts: self.parts };
+        Text { head: head.finish(), tail: text.slice(rest..) }
+    }
+
     /// The text with all replacements made.
     pub fn finish(mut self) -> Bytes {
         self.parts.sort_by_key(|(span, _)| (span.start, span.end));

@@ -24,6 +24,12 @@ pub enum Code {
     Internal,
     /// -32002: no such resource (legacy revisions).
     ResourceNotFound,
+    /// -32020: headers and body disagree (2026-07-28, T45).
+    HeaderMismatch,
+    /// -32021: the request needs a client capability that it does not declare (2026-07-28, T42).
+    MissingCapability,
+    /// -32022: the version is not served (2026-07-28, T39).
+    UnsupportedVersion,
 }
 
 /// Where something failed: the words of `docs/lexicon.md`.
@@ -60,6 +66,8 @@ pub struct RpcError {
     pub server: Option<String>,
     /// Whether the same request may succeed later.
     pub retryable: bool,
+    /// Members of `data` that the protocol wants beside `mcpgate`, raw: `"supported":["2026-07-28"]`.
+    pub data: Option<Box<str>>,
 }
 
 // === impl Code ===
@@ -74,6 +82,9 @@ impl Code {
             Self::InvalidParams => -32602,
             Self::Internal => -32603,
             Self::ResourceNotFound => -32002,
+            Self::HeaderMismatch => -32020,
+            Self::MissingCapability => -32021,
+            Self::UnsupportedVersion => -32022,
         }
     }
 }
@@ -100,7 +111,8 @@ impl Layer {
 impl RpcError {
     /// An error of the gateway itself that trying again will not mend.
     pub fn new(code: Code, reason: &'static str, message: impl Into<String>) -> Self {
-        Self { code, message: message.into(), reason, layer: Layer::Gateway, server: None, retryable: false }
+        let message = message.into();
+        Self { code, message, reason, layer: Layer::Gateway, server: None, retryable: false, data: None }
     }
 
     /// The same, as a failure of `server` in `layer`.
@@ -118,18 +130,27 @@ impl RpcError {
         self
     }
 
+    /// The same with members of `data` that the protocol wants, raw.
+    #[must_use]
+    pub fn with_data(mut self, members: impl Into<Box<str>>) -> Self {
+        self.data = Some(members.into());
+        self
+    }
+
     /// The whole message for the request `id` (raw JSON; `None` writes null), with the HTTP request's id in it.
     pub fn to_message(&self, id: Option<&str>, request_id: Option<&str>) -> Bytes {
         let mut out = String::with_capacity(256);
         let _ = write!(
             out,
-            r#"{{"jsonrpc":"2.0","id":{},"error":{{"code":{},"message":{},"data":{{"mcpgate":{{"reason":"{}","layer":"{}""#,
+            r#"{{"jsonrpc":"2.0","id":{},"error":{{"code":{},"message":{},"data":{{"#,
             id.unwrap_or("null"),
             self.code.number(),
             quoted(&self.message),
-            self.reason,
-            self.layer.as_str(),
         );
+        if let Some(members) = &self.data {
+            let _ = write!(out, "{members},");
+        }
+        let _ = write!(out, r#""mcpgate":{{"reason":"{}","layer":"{}""#, self.reason, self.layer.as_str(),);
         if let Some(server) = &self.server {
             let _ = write!(out, r#","server":{}"#, quoted(server));
         }

@@ -1,4 +1,4 @@
-//! The methods of the protocol's legacy revisions (the unions of its schemas), and any other by its name.
+//! The methods of the protocol's revisions (the unions of its schemas), and any other by its name.
 
 use std::borrow::Cow;
 use std::fmt;
@@ -60,6 +60,12 @@ methods! {
     Complete = "completion/complete",
     SetLevel = "logging/setLevel",
     Discover = "server/discover",
+    Listen = "subscriptions/listen",
+    TasksGet = "tasks/get",
+    TasksResult = "tasks/result",
+    TasksList = "tasks/list",
+    TasksCancel = "tasks/cancel",
+    TasksUpdate = "tasks/update",
     SamplingCreate = "sampling/createMessage",
     ElicitationCreate = "elicitation/create",
     RootsList = "roots/list",
@@ -73,6 +79,9 @@ methods! {
     ResourcesListChanged = "notifications/resources/list_changed",
     ResourcesUpdated = "notifications/resources/updated",
     ElicitationComplete = "notifications/elicitation/complete",
+    Acknowledged = "notifications/subscriptions/acknowledged",
+    TaskStatus = "notifications/tasks/status",
+    TaskChanged = "notifications/tasks",
 }
 
 impl fmt::Display for Method {

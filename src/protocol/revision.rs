@@ -2,6 +2,7 @@
 
 use std::fmt;
 
+use super::meta::PROTOCOL_VERSION as CLAIM;
 use super::object::Object;
 
 /// A dated revision of the protocol that this gateway speaks.
@@ -15,6 +16,8 @@ pub enum Revision {
     V2025_06_18,
     /// 2025-11-25: polling streams with priming events, URL elicitation.
     V2025_11_25,
+    /// 2026-07-28: no handshake, no sessions; each request stands alone.
+    V2026_07_28,
 }
 
 /// How a request opens: with a session, or with all it needs in itself.
@@ -26,17 +29,22 @@ pub enum Era {
     Modern,
 }
 
-/// The member of `params._meta` by which a request claims the modern era (E7, M1).
-const CLAIM: &str = "io.modelcontextprotocol/protocolVersion";
-
 /// A version text that names no revision served here.
 #[derive(Debug, thiserror::Error, PartialEq, Eq)]
-#[error("protocol version is not served here; served are {}", Revision::served())]
+#[error("protocol version is not served here; served are {}", Revision::dates(&Revision::LEGACY))]
 pub struct UnknownRevision;
 
 // === impl Era ===
 
 impl Era {
+    /// The word in logs, metrics and traces.
+    pub const fn as_str(self) -> &'static str {
+        match self {
+            Self::Legacy => "legacy",
+            Self::Modern => "modern",
+        }
+    }
+
     /// The era that a request's raw params claim: the body decides, not a header (D14).
     pub fn claimed_by(params: Option<&str>) -> Self {
         let Some(params) = params.filter(|p| memchr::memmem::find(p.as_bytes(), CLAIM.as_bytes()).is_some())
@@ -51,18 +59,46 @@ impl Era {
 // === impl Revision ===
 
 impl Revision {
-    /// All of them, oldest first.
-    pub const ALL: [Self; 4] = [Self::V2024_11_05, Self::V2025_03_26, Self::V2025_06_18, Self::V2025_11_25];
+    /// Those that begin with `initialize`, oldest first.
+    pub const LEGACY: [Self; 4] =
+        [Self::V2024_11_05, Self::V2025_03_26, Self::V2025_06_18, Self::V2025_11_25];
+
+    /// Those whose requests stand alone, oldest first: what `server/discover` and -32022 list (D7).
+    pub const MODERN: [Self; 1] = [Self::V2026_07_28];
+
+    /// The newest of the modern era: what servers of that era are spoken to in.
+    pub const LATEST: Self = Self::V2026_07_28;
 
     /// The newest of the legacy era: what an unknown version in `initialize` is answered with (L2).
     pub const LATEST_LEGACY: Self = Self::V2025_11_25;
 
-    /// The revision of this date.
+    /// The revision of this date, of either era.
     ///
     /// # Errors
-    /// [`UnknownRevision`] if it is none of [`Revision::ALL`].
+    /// [`UnknownRevision`] if it is none of them.
     pub fn parse(text: &str) -> Result<Self, UnknownRevision> {
-        Self::ALL.into_iter().find(|r| r.as_str() == text).ok_or(UnknownRevision)
+        Self::legacy(text).or_else(|_| Self::modern(text).ok_or(UnknownRevision))
+    }
+
+    /// The legacy revision of this date: `initialize` and the version header of a session know no other (L2, T34).
+    ///
+    /// # Errors
+    /// [`UnknownRevision`] if it is none of [`Revision::LEGACY`].
+    pub fn legacy(text: &str) -> Result<Self, UnknownRevision> {
+        Self::LEGACY.into_iter().find(|r| r.as_str() == text).ok_or(UnknownRevision)
+    }
+
+    /// The modern revision of this date, if it is one of [`Revision::MODERN`].
+    pub fn modern(text: &str) -> Option<Self> {
+        Self::MODERN.into_iter().find(|r| r.as_str() == text)
+    }
+
+    /// The era it belongs to.
+    pub const fn era(self) -> Era {
+        match self {
+            Self::V2024_11_05 | Self::V2025_03_26 | Self::V2025_06_18 | Self::V2025_11_25 => Era::Legacy,
+            Self::V2026_07_28 => Era::Modern,
+        }
     }
 
     /// Its date, as it stands on the wire.
@@ -72,12 +108,13 @@ impl Revision {
             Self::V2025_03_26 => "2025-03-26",
             Self::V2025_06_18 => "2025-06-18",
             Self::V2025_11_25 => "2025-11-25",
+            Self::V2026_07_28 => "2026-07-28",
         }
     }
 
     /// Whether streams begin with a priming event (T21).
     pub fn primes_streams(self) -> bool {
-        self >= Self::V2025_11_25
+        self == Self::V2025_11_25
     }
 
     /// Whether an array of messages is legal (T19).
@@ -85,9 +122,9 @@ impl Revision {
         self == Self::V2025_03_26
     }
 
-    /// The dates of all revisions, for messages to people.
-    pub fn served() -> String {
-        Self::ALL.map(Self::as_str).join(", ")
+    /// The dates of some revisions, for messages to people.
+    pub fn dates(revisions: &[Self]) -> String {
+        revisions.iter().map(|r| r.as_str()).collect::<Vec<_>>().join(", ")
     }
 }
 
@@ -103,9 +140,10 @@ mod tests {
 
     #[test]
     fn every_revision_is_read_back_from_its_date() {
-        for revision in Revision::ALL {
+        for revision in Revision::LEGACY.into_iter().chain(Revision::MODERN) {
             assert_eq!(Revision::parse(revision.as_str()), Ok(revision));
         }
+        assert_eq!(Revision::legacy("2026-07-28"), Err(UnknownRevision));
         assert_eq!(Revision::parse("2025/11/25"), Err(UnknownRevision));
     }
 }

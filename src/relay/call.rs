@@ -5,23 +5,25 @@ use std::time::Duration;
 
 use super::Relay;
 use super::clock::{Clock, TimedOut};
+use super::compose::compose;
+use super::deliver::deliver;
 use super::exchange::Exchange;
 use super::links::Connected;
 use super::route::Route;
 use super::serving::Serving;
 use super::shared::Pick;
-use super::uris::uris_in;
-use crate::protocol::edit::{Edit, Text, replaced};
+use crate::protocol::edit::Text;
 use crate::protocol::envelope::{Outcome, Response};
 use crate::protocol::error::{Code, Layer, RpcError};
 use crate::protocol::method::Method;
+use crate::protocol::revision::Era;
 use crate::telemetry::metrics::CallOutcome;
 use crate::upstream::{Delivery, Failure, Link};
 
 /// How a call ended.
 pub(super) enum Ended {
-    /// With the server's response.
-    Answered(Response),
+    /// With the response of a server of this era.
+    Answered(Response, Era),
     /// With an error of ours.
     Failed(RpcError),
     /// By one of its limits in time.
@@ -40,26 +42,18 @@ impl Relay {
         let clock = Arc::new(Clock::start(&server.timeouts));
         let ended = self.attempt(serving, route, &clock).await;
         let outcome = match &ended {
-            Ended::Answered(response) if response.error().is_some() => CallOutcome::RpcError,
-            Ended::Answered(response) if is_tool_error(request.method(), response) => CallOutcome::ToolError,
-            Ended::Answered(_) => CallOutcome::Ok,
+            Ended::Answered(response, _) if response.error().is_some() => CallOutcome::RpcError,
+            Ended::Answered(response, _) if is_tool_error(request.method(), response) => {
+                CallOutcome::ToolError
+            }
+            Ended::Answered(..) => CallOutcome::Ok,
             Ended::TimedOut(_) => CallOutcome::Timeout,
             Ended::Failed(_) => CallOutcome::Unavailable,
             Ended::Cancelled => CallOutcome::Cancelled,
         };
         self.metrics.call(&server.name, request.method().label(), outcome, clock.elapsed());
         match ended {
-            Ended::Answered(response) => {
-                let uris = uris_in(serving, route, &response);
-                if uris.is_empty() {
-                    return Some(replaced(response.bytes(), response.id_span(), request.id()));
-                }
-                let mut edit = Edit::of(response.bytes()).replace(response.id_span(), request.id());
-                for (place, uri) in uris {
-                    edit = edit.replace_owned(place, uri);
-                }
-                Some(edit.finish().into())
-            }
+            Ended::Answered(response, era) => Some(deliver(serving, route, &response, era)),
             Ended::Failed(error) | Ended::TimedOut(error) => {
                 let (id, layer) = (serving.outlet.request_id(), error.layer.as_str());
                 tracing::warn!(request.id = id, server = %server.name, layer, reason = error.reason, "{}", error.message);
@@ -110,7 +104,7 @@ impl Relay {
         connected: Connected,
         clock: &Arc<Clock>,
     ) -> Result<Ended, Failure> {
-        let Serving { session, request, outlet, ticket, .. } = serving;
+        let Serving { session, outlet, ticket, .. } = serving;
         let server = &route.target.server;
         let Connected { link, origin } = connected;
         let id = link.allot();
@@ -126,32 +120,30 @@ impl Relay {
         });
         let exchange = &underway.exchange;
         clock.sent();
-        let id_text = id.to_string();
-        let mut edit = Edit::of(request.bytes()).replace(request.id_span(), &id_text);
-        if let Some((place, name)) = &route.rename {
-            edit = edit.replace(*place, name);
-        }
-        if let Some((place, _)) = &route.token {
-            edit = edit.replace(*place, &id_text);
-        }
+        let outgoing = compose(serving, route, &link, id);
         let listener = exchange.clone();
         let ended = tokio::select! {
             biased;
-            response = link.call(id, edit.finish(), listener) => return response.map(Ended::Answered),
+            response = link.call(id, outgoing, listener) => {
+                return response.map(|response| Ended::Answered(response, link.era()));
+            }
             () = ticket.cancelled() => Ended::Cancelled,
             () = session.ended.cancelled() => Ended::Failed(session_ended(&server.name)),
             limit = exchange.clock.expired() => Ended::TimedOut(timed_out(&server.name, limit)),
         };
         let why = match &ended {
             Ended::Failed(error) | Ended::TimedOut(error) => error.reason,
-            Ended::Answered(_) | Ended::Cancelled => "cancelled by the client",
+            Ended::Answered(..) | Ended::Cancelled => "cancelled by the client",
         };
-        self.tell_server(&link, &id_text, why);
+        self.tell_server(&link, &id.to_string(), why);
         Ok(ended)
     }
 
     /// Tells a server that nobody waits for this request any more; queued behind nothing (case-H09).
     fn tell_server(&self, link: &Arc<Link>, id: &str, why: &str) {
+        if !link.hears_cancellation() {
+            return;
+        }
         let message = format!(
             r#"{{"jsonrpc":"2.0","method":"notifications/cancelled","params":{{"requestId":{id},"reason":"{why}"}}}}"#
         );

@@ -84,7 +84,7 @@ fn greeting(request: &Request) -> Result<Greeting, RpcError> {
     }
     Ok(Greeting {
         // A version nobody here knows is answered with the newest legacy one; the caller decides (L2).
-        revision: Revision::parse(&version).unwrap_or(Revision::LATEST_LEGACY),
+        revision: Revision::legacy(&version).unwrap_or(Revision::LATEST_LEGACY),
         params: raw.into(),
         capabilities: capabilities.into(),
         client_info: client_info.into(),

@@ -6,14 +6,16 @@ use std::sync::{Arc, Mutex};
 use tokio::sync::watch;
 use tokio_util::task::TaskTracker;
 
+use super::era::asked_revision;
 use super::listener::Origin;
 use super::places::Place;
 use super::shared::Pick;
 use super::{Relay, Session};
 use crate::protocol::error::Layer;
 use crate::protocol::object::Object;
+use crate::protocol::revision::Era;
 use crate::settings::ServerSettings;
-use crate::settings::servers::Isolation;
+use crate::settings::servers::{Isolation, TransportSettings};
 use crate::store::lock;
 use crate::upstream::{Delivery, Failure, Farewell, Hello, Link, Listener};
 
@@ -201,8 +203,15 @@ impl Relay {
         server: &Arc<ServerSettings>,
         pick: Pick,
     ) -> Opened {
+        let tenant = session.attached.tenant.as_deref();
         if let Isolation::Shared { size } = server.isolation {
-            return self.shared_link(session.attached.tenant.as_deref(), server, size, pick).await;
+            return self.shared_link(tenant, server, size, pick).await;
+        }
+        // A modern HTTP server keeps no session, so there is nothing to isolate.
+        if matches!(server.transport, TransportSettings::Http(_))
+            && self.learn_era(server).await? == Era::Modern
+        {
+            return self.shared_link(tenant, server, 1, Pick::First).await;
         }
         let mut opening = match session.attached.links.find(server, self) {
             Found::Link(link) => return Ok(link),
@@ -228,11 +237,7 @@ impl Relay {
         opening: &Opening,
     ) -> Opened {
         let links = &session.attached.links;
-        let hello = Hello {
-            revision: session.revision(),
-            capabilities: relayable(&session.greeting.capabilities),
-            client_info: session.greeting.client_info.clone(),
-        };
+        let hello = hello_of(session, server);
         let (relay, own) = (Arc::downgrade(self), Arc::downgrade(session));
         let origin: Arc<dyn Listener> = Arc::new(Origin { relay, session: own, server: server.clone() });
         let opened = async {
@@ -265,7 +270,7 @@ impl Relay {
         epoch: u32,
         listener: Arc<dyn Listener>,
     ) -> Result<Arc<Link>, Failure> {
-        let opened = self.connector.open(server.clone(), hello, epoch, listener).await;
+        let opened = self.connector.open(server.clone(), self.known(server), hello, epoch, listener).await;
         match &opened {
             Ok(link) => self.catalog.introduce(server, &link.introduction()),
             Err(failure) => {
@@ -296,6 +301,15 @@ pub(super) fn reconfigured(server: &str) -> Failure {
     let message = format!("Server `{server}` was configured anew or removed meanwhile; try again.");
     let (layer, delivery) = (Layer::Gateway, Delivery::NotDelivered);
     Failure { server: server.to_owned(), layer, reason: "reconfigured", message, delivery }
+}
+
+/// What a server is told of the caller of a session.
+pub(super) fn hello_of(session: &Session, server: &ServerSettings) -> Hello {
+    Hello {
+        revision: asked_revision(server, session.revision()),
+        capabilities: relayable(&session.greeting.capabilities),
+        client_info: session.greeting.client_info.clone(),
+    }
 }
 
 /// The caller's capabilities as far as the gateway relays them (G28): what it does not know is not offered.

@@ -11,7 +11,6 @@ use super::{Relay, Session};
 use crate::catalog::endpoint::Part;
 use crate::catalog::shelf::Outcome;
 use crate::catalog::{CallerClass, Endpoint, Kind, View};
-use crate::protocol::edit::Text;
 use crate::settings::ServerSettings;
 use crate::settings::servers::Isolation;
 
@@ -59,14 +58,13 @@ impl Relay {
         self.assembled(session, endpoint, kind, Look::Only)
     }
 
-    /// Answers a list request; a server never listed before is waited for, within `timeouts.list`.
+    /// What a list request is answered with; a server never listed before is waited for, within `timeouts.list`.
     pub(super) async fn list(
         self: &Arc<Self>,
         session: &Arc<Session>,
         endpoint: &Endpoint,
         kind: Kind,
-        id: &str,
-    ) -> Text {
+    ) -> Arc<View> {
         let mut view = self.view(session, endpoint, kind);
         if !view.is_whole(endpoint) {
             let missing = endpoint.servers.iter().filter(|server| !view.has(server));
@@ -75,8 +73,7 @@ impl Relay {
             view = self.view(session, endpoint, kind);
         }
         session.attached.show(kind, view.digest());
-        let head = format!(r#"{{"jsonrpc":"2.0","id":{id},"result":"#);
-        Text { head: head.into(), tail: view.result_and_brace().clone() }
+        view
     }
 
     /// Looks again, at the servers themselves, since a name was asked for that no list has; within `timeouts.list`,

@@ -105,7 +105,7 @@ pub(super) async fn send(connected: &Connected, level: &str) {
         r#"{{"jsonrpc":"2.0","id":{id},"method":"logging/setLevel","params":{{"level":"{level}"}}}}"#
     );
     // A server that refuses the level goes on with its own (G13).
-    let _ = tokio::time::timeout(PATIENCE, link.call(id, text.into(), origin.clone())).await;
+    let _ = tokio::time::timeout(PATIENCE, link.call(id, text, origin.clone())).await;
 }
 
 fn severity(level: &str) -> Option<usize> {

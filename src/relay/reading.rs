@@ -4,7 +4,7 @@ use std::sync::Arc;
 
 use tokio::time::Instant;
 
-use super::links::Opened;
+use super::links::{Opened, hello_of};
 use super::lists::class_for;
 use super::shared::{Pick, SHARED_CLASS};
 use super::{Relay, Session};
@@ -13,7 +13,7 @@ use crate::catalog::shelf::{Reading, Waiting};
 use crate::catalog::{CallerClass, Kind, List};
 use crate::settings::ServerSettings;
 use crate::settings::servers::Isolation;
-use crate::upstream::Failure;
+use crate::upstream::{Failure, Hello};
 
 /// Over whose link a list is read.
 #[derive(Clone)]
@@ -39,6 +39,14 @@ impl Reader {
         match self {
             Self::Session(session) => class_for(session, server),
             Self::Tenant(_) => SHARED_CLASS,
+        }
+    }
+
+    /// For whom the list is read.
+    fn hello(&self, server: &ServerSettings) -> Hello {
+        match self {
+            Self::Session(session) => hello_of(session, server),
+            Self::Tenant(_) => Hello::own(),
         }
     }
 
@@ -92,7 +100,8 @@ impl Relay {
         let read = async {
             let connected = self.link_of(reader, server).await?;
             let changes = shelf.changes(kind);
-            let list = fetch(&connected.link, server, kind, connected.origin.clone()).await;
+            let hello = reader.hello(server);
+            let list = fetch(&connected.link, server, kind, &hello, connected.origin.clone()).await;
             // A link that does not open is logged where it was to be opened.
             let list = list.inspect_err(|failure| {
                 let layer = failure.layer.as_str();

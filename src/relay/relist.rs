@@ -6,6 +6,7 @@ use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
 use super::coalesce::Coalesced;
+use super::links::hello_of;
 use super::lists::class_for;
 use super::reading::Reader;
 use super::{Relay, Session};
@@ -138,7 +139,9 @@ impl Relay {
         // What nobody has seen yet need not be seen again.
         let Some(shelved) = shelf.last_good(kind) else { return };
         let Some(connected) = session.attached.links.live(server) else { return };
-        let Ok(list) = fetch(&connected.link, server, kind, connected.origin.clone()).await else { return };
+        let hello = hello_of(session, server);
+        let list = fetch(&connected.link, server, kind, &hello, connected.origin.clone()).await;
+        let Ok(list) = list else { return };
         if list.digest == shelved.digest {
             session.attached.own_lists.remove(&server.name, kind);
         } else {

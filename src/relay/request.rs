@@ -5,10 +5,11 @@ use std::sync::Arc;
 
 use bytes::Bytes;
 use futures_util::FutureExt as _;
+use tokio_util::sync::CancellationToken;
 
 use super::answer::{Answer, Form, Work, answer};
 use super::outlet::Outlet;
-use super::route::{Route, progress_token};
+use super::route::{Route, meta_of};
 use super::running::Running;
 use super::serving::Serving;
 use super::{Relay, Session};
@@ -114,7 +115,7 @@ impl Relay {
         request: Request,
         outlet: &Arc<Outlet>,
     ) -> Option<Text> {
-        let ticket = Running::enter(session, request.id());
+        let ticket = Running::enter(session, request.id(), CancellationToken::new());
         let serving = Serving { session, endpoint, request: &request, outlet, ticket: &ticket };
         // What is at a server notices both by itself; this is for what is not there yet, and mostly never waits.
         let next = tokio::select! {
@@ -164,7 +165,7 @@ impl Relay {
         }
     }
 
-    async fn relayed(self: &Arc<Self>, serving: Serving<'_>, route: &Route) -> Option<Text> {
+    pub(super) async fn relayed(self: &Arc<Self>, serving: Serving<'_>, route: &Route) -> Option<Text> {
         match serving.request.method() {
             Method::ResourcesSubscribe => self.subscribe(serving, route).await,
             Method::ResourcesUnsubscribe => self.unsubscribe(serving, route).await,
@@ -172,24 +173,31 @@ impl Relay {
         }
     }
 
-    /// Everything comes in one page, so no cursor of ours exists (case-G11).
     async fn listed(self: &Arc<Self>, serving: Serving<'_>, kind: Kind) -> Result<Next, RpcError> {
         let Serving { session, endpoint, request, .. } = serving;
-        if let Some(raw) = request.params() {
-            let params = Object::parse(raw).map_err(|e| {
-                RpcError::new(Code::InvalidParams, "invalid_params", format!("params cannot be read: {e}"))
-            })?;
-            if params.get("cursor").is_some_and(|c| c != "null") {
-                let message = "unknown cursor; lists come in one page here, so none was given out";
-                return Err(RpcError::new(Code::InvalidParams, "unknown_cursor", message));
-            }
-        }
-        Ok(Next::Caller(self.list(session, endpoint, kind, request.id()).await))
+        no_cursor(request)?;
+        let view = self.list(session, endpoint, kind).await;
+        let head = format!(r#"{{"jsonrpc":"2.0","id":{},"result":"#, request.id());
+        Ok(Next::Caller(Text { head: head.into(), tail: view.result_and_brace().clone() }))
     }
 }
 
+/// Everything comes in one page, so no cursor of ours exists (case-G11).
+pub(super) fn no_cursor(request: &Request) -> Result<(), RpcError> {
+    if let Some(raw) = request.params() {
+        let params = Object::parse(raw).map_err(|e| {
+            RpcError::new(Code::InvalidParams, "invalid_params", format!("params cannot be read: {e}"))
+        })?;
+        if params.get("cursor").is_some_and(|c| c != "null") {
+            let message = "unknown cursor; lists come in one page here, so none was given out";
+            return Err(RpcError::new(Code::InvalidParams, "unknown_cursor", message));
+        }
+    }
+    Ok(())
+}
+
 /// What becomes of a request.
-enum Next {
+pub(super) enum Next {
     /// It is answered here.
     Caller(Text),
     /// It goes to a server.
@@ -208,7 +216,7 @@ pub(super) fn respond(id: &str, result: &[u8]) -> Bytes {
 }
 
 /// The way of a method no revision here knows: a single server may know it.
-fn unknown(endpoint: &Endpoint, request: &Request) -> Result<Route, RpcError> {
+pub(super) fn unknown(endpoint: &Endpoint, request: &Request) -> Result<Route, RpcError> {
     let [only] = endpoint.servers.as_slice() else { return Err(no_such_method(request)) };
     if endpoint.naming != Naming::Bare || *request.method() == Method::Discover {
         return Err(no_such_method(request));
@@ -217,11 +225,11 @@ fn unknown(endpoint: &Endpoint, request: &Request) -> Result<Route, RpcError> {
     let params = params.map_err(|e| {
         RpcError::new(Code::InvalidParams, "invalid_params", format!("params cannot be read: {e}"))
     })?;
-    let token = progress_token(&params, request)?;
-    Ok(Route { target: Target { server: only.clone(), own: "".into() }, rename: None, token })
+    let (meta, token) = meta_of(&params, request)?;
+    Ok(Route { target: Target { server: only.clone(), own: "".into() }, rename: None, meta, token })
 }
 
-fn no_such_method(request: &Request) -> RpcError {
+pub(super) fn no_such_method(request: &Request) -> RpcError {
     let shown: String = request.method().as_str().chars().take(128).collect();
     RpcError::new(Code::MethodNotFound, "unknown_method", format!("unknown method `{shown}`"))
 }

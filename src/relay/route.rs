@@ -18,6 +18,8 @@ pub(super) struct Route {
     pub(super) target: Target,
     /// The place of the name or URI in the message, and what to put there, raw.
     pub(super) rename: Option<(Span, String)>,
+    /// The place of `params._meta`, if there is one.
+    pub(super) meta: Option<Span>,
     /// The place of the progress token and the token, raw.
     pub(super) token: Option<(Span, Box<str>)>,
 }
@@ -57,8 +59,8 @@ impl Relay {
         };
         let rename =
             (*target.own != *named.name).then(|| (Span::of(named.raw, request.bytes()), quoted(&target.own)));
-        let token = progress_token(&params, request)?;
-        Ok(Route { target, rename, token })
+        let (meta, token) = meta_of(&params, request)?;
+        Ok(Route { target, rename, meta, token })
     }
 
     async fn by_name(
@@ -156,19 +158,23 @@ fn missing(view: &View, endpoint: &Endpoint) -> String {
     format!(". Servers that cannot be listed at present: {}", names.join(", "))
 }
 
-/// The progress token of a request, if its caller gave one.
+/// The `_meta` of a request, and the progress token in it, if its caller gave them.
 ///
 /// # Errors
 /// -32602 if `_meta` cannot be read.
-pub(super) fn progress_token(
-    params: &Object<'_>,
-    request: &Request,
-) -> Result<Option<(Span, Box<str>)>, RpcError> {
-    let Some(raw) = params.get("_meta").filter(|raw| *raw != "null") else { return Ok(None) };
+pub(super) fn meta_of(params: &Object<'_>, request: &Request) -> Result<Meta, RpcError> {
+    let Some(raw) = params.get("_meta") else { return Ok((None, None)) };
+    let place = Some(Span::of(raw, request.bytes()));
+    if raw == "null" {
+        return Ok((place, None));
+    }
     let meta = Object::parse(raw).map_err(|e| invalid(format!("params._meta cannot be read: {e}")))?;
     let token = meta.get("progressToken").filter(|t| *t != "null");
-    Ok(token.map(|t| (Span::of(t, request.bytes()), t.into())))
+    Ok((place, token.map(|t| (Span::of(t, request.bytes()), t.into()))))
 }
+
+/// The place of `_meta`; the place of the progress token, and the token, raw.
+type Meta = (Option<Span>, Option<(Span, Box<str>)>);
 
 /// Refuses a member that some servers would take for one of `known` though its case differs (case-G07).
 fn no_variants(params: &Object<'_>, known: &[&str]) -> Result<(), RpcError> {

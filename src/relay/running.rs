@@ -44,10 +44,9 @@ pub(super) struct Underway<'a> {
 // === impl Running ===
 
 impl Running {
-    /// Takes a request in; `caller_id` is raw.
-    pub(super) fn enter(session: &Arc<Session>, caller_id: &str) -> Ticket {
+    /// Takes a request in; `caller_id` is raw, and `cancelled` tells when its caller wants it no more.
+    pub(super) fn enter(session: &Arc<Session>, caller_id: &str, cancelled: CancellationToken) -> Ticket {
         let running = &session.attached.running;
-        let cancelled = CancellationToken::new();
         let mut requests = lock(&running.requests);
         // Drawn under the lock, so that the order of entries is the order of numbers.
         let number = running.next.fetch_add(1, Relaxed);

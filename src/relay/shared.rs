@@ -10,6 +10,7 @@ use std::sync::{Arc, Mutex, Weak};
 use tokio::sync::watch;
 use tokio_util::sync::CancellationToken;
 
+use super::era::asked_revision;
 use super::links::{Connected, Held, Opened, Opening, reconfigured, wait_for};
 use super::{Relay, Session, subscribe};
 use crate::catalog::{CallerClass, Kind};
@@ -205,11 +206,7 @@ impl Relay {
 
     async fn open_shared(self: &Arc<Self>, group: &Group, at: usize) -> Opened {
         let (server, tenant) = (&group.server, &group.tenant);
-        let hello = Hello {
-            revision: SHARED_CLASS.revision,
-            capabilities: "{}".into(),
-            client_info: format!(r#"{{"name":"mcpgate","version":"{}"}}"#, env!("CARGO_PKG_VERSION")).into(),
-        };
+        let hello = Hello { revision: asked_revision(server, SHARED_CLASS.revision), ..Hello::own() };
         let (relay, own) = (Arc::downgrade(self), server.clone());
         let origin: Arc<dyn Listener> = Arc::new(SharedOrigin { relay, tenant: tenant.clone(), server: own });
         let opened = async {

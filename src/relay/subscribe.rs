@@ -105,7 +105,7 @@ async fn renew(server: &ServerSettings, to: &Connected, uri: &str) {
     let uri = quoted(uri);
     let text =
         format!(r#"{{"jsonrpc":"2.0","id":{id},"method":"resources/subscribe","params":{{"uri":{uri}}}}}"#);
-    let call = to.link.call(id, text.into(), to.origin.clone());
+    let call = to.link.call(id, text, to.origin.clone());
     if !matches!(tokio::time::timeout(server.timeouts.list, call).await, Ok(Ok(r)) if r.result().is_some()) {
         tracing::warn!(server = %server.name, "a resource subscription could not be made again");
     }

@@ -6,6 +6,7 @@ use std::time::{Duration, Instant};
 
 use tokio_util::sync::CancellationToken;
 
+use super::implicit::ImplicitKey;
 use super::sessions::{EndReason, PrincipalCap};
 use super::{SessionId, Streams};
 use crate::protocol::capability::CapabilityClass;
@@ -19,7 +20,7 @@ pub trait Attachment: Send + Sync + 'static {
 }
 
 /// Whom a session belongs to; everyone else is told that there is no such session (case-I01, case-I03).
-#[derive(Clone, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug, PartialEq, Eq, Hash)]
 pub struct Binding {
     /// Digest of tenant, issuer, subject and client id; never of a credential's bytes (case-F09).
     pub principal: [u8; 32],
@@ -59,7 +60,7 @@ pub struct Session<A> {
     pub attached: A,
     /// Cancelled when it ends.
     pub ended: CancellationToken,
-    pub(super) cap: PrincipalCap,
+    pub(super) place: Place,
     created: Instant,
     /// Milliseconds from `created` to the last activity.
     activity_ms: AtomicU64,
@@ -68,6 +69,15 @@ pub struct Session<A> {
     running: AtomicUsize,
     initialized: AtomicBool,
     log_level: Mutex<Option<Box<str>>>,
+}
+
+/// Where a session is counted, and found.
+#[derive(Debug)]
+pub(super) enum Place {
+    /// By its id, under the caps for sessions.
+    Named(PrincipalCap),
+    /// By whom it is for.
+    Implicit(ImplicitKey),
 }
 
 /// Counts one running exchange of a session; while it lives the session is active.
@@ -84,7 +94,7 @@ impl<A> Session<A> {
         greeting: Greeting,
         epoch: Epoch,
         streams: Arc<Streams>,
-        cap: PrincipalCap,
+        place: Place,
         attached: A,
     ) -> Self {
         Self {
@@ -94,7 +104,7 @@ impl<A> Session<A> {
             epoch,
             streams,
             attached,
-            cap,
+            place,
             ended: CancellationToken::new(),
             created: Instant::now(),
             activity_ms: AtomicU64::new(0),

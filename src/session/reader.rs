@@ -5,7 +5,7 @@ use std::task::{Context, Poll};
 
 use super::event::{EventId, IdText, StreamId};
 use super::stream::{Ending, Phase, StreamRole};
-use super::streams::Streams;
+use super::streams::{Numbering, Streams};
 use crate::protocol::sse::encode;
 use crate::store::lock;
 
@@ -72,7 +72,7 @@ impl Reader {
         let start = out.len();
         if !self.opened {
             self.opened = true;
-            if self.streams.primes {
+            if self.streams.numbering == Numbering::Primed {
                 let id = EventId { stream: self.stream, place: slot.cursor };
                 encode::priming(out, IdText::of(id).as_str(), retry);
                 stream.resumable = true;
@@ -80,9 +80,13 @@ impl Reader {
         }
         if reads {
             for entry in stream.log.after(slot.cursor) {
+                slot.cursor = entry.place;
+                if self.streams.numbering == Numbering::Plain {
+                    encode::event(out, None, &entry.payload);
+                    continue;
+                }
                 let id = EventId { stream: self.stream, place: entry.place };
                 encode::event(out, Some(IdText::of(id).as_str()), &entry.payload);
-                slot.cursor = entry.place;
                 stream.resumable = true;
             }
             stream.delivered = stream.delivered.max(slot.cursor);
@@ -93,7 +97,7 @@ impl Reader {
             }
         }
         if let Some(ending) = slot.ending {
-            if ending == Ending::Retry {
+            if ending == Ending::Retry && self.streams.numbering != Numbering::Plain {
                 encode::retry(out, retry);
             }
             return Poll::Ready(Step::End);

@@ -5,9 +5,11 @@ use std::sync::atomic::{AtomicUsize, Ordering::Relaxed};
 use std::sync::{Arc, Mutex};
 use std::time::{Duration, Instant, SystemTime};
 
-use super::live::{Attachment, Binding, Greeting};
+use super::implicit::{ImplicitKey, ImplicitSessions};
+use super::live::{Attachment, Binding, Greeting, Place};
 use super::log::Budget;
 use super::{Session, SessionId, Streams};
+use crate::protocol::revision::Revision;
 use crate::settings::{SessionSettings, StreamSettings};
 use crate::store::record::ReplicaId;
 use crate::store::sessions::Change;
@@ -20,6 +22,7 @@ const SWEEP_FOR_PLACE: Duration = Duration::from_secs(1);
 /// All live sessions of this process.
 pub struct Sessions<A> {
     live: Registry<SessionId, Arc<Session<A>>>,
+    implicit: ImplicitSessions<A>,
     /// Counted apart from the map, so that many callers at once cannot pass the cap together.
     count: AtomicUsize,
     per_principal: Mutex<HashMap<[u8; 32], usize>>,
@@ -85,6 +88,7 @@ impl<A: Attachment> Sessions<A> {
     ) -> Self {
         Self {
             live: Registry::new(),
+            implicit: Registry::new(),
             count: AtomicUsize::new(0),
             per_principal: Mutex::default(),
             swept: Mutex::default(),
@@ -131,8 +135,15 @@ impl<A: Attachment> Sessions<A> {
         let streams =
             Streams::new(self.streams.clone(), greeting.revision, Epoch::FIRST, self.budget.clone());
         self.metrics.session_opened(greeting.revision.as_str());
-        let session =
-            Session::new(id.clone(), binding, greeting, Epoch::FIRST, Arc::new(streams), cap, attached);
+        let session = Session::new(
+            id.clone(),
+            binding,
+            greeting,
+            Epoch::FIRST,
+            Arc::new(streams),
+            Place::Named(cap),
+            attached,
+        );
         let session = Arc::new(session);
         self.live.insert(id, session.clone());
         Ok(session)
@@ -165,12 +176,36 @@ impl<A: Attachment> Sessions<A> {
         self.store.change(session.id.key(), session.epoch, change).await
     }
 
+    /// The implicit session of `key`, made with what `make` gives if there is none. Counts as activity.
+    pub fn implicit(&self, key: &ImplicitKey, make: impl FnOnce() -> (Greeting, A)) -> Arc<Session<A>> {
+        if let Some(session) = self.implicit.get(key) {
+            session.touch();
+            return session;
+        }
+        self.implicit.get_or_insert_with(key.clone(), || {
+            let (greeting, attached) = make();
+            let (id, binding) = (SessionId::mint(), key.binding.clone());
+            let (streams, place) = (self.plain_streams(), Place::Implicit(key.clone()));
+            Arc::new(Session::new(id, binding, greeting, Epoch::FIRST, streams, place, attached))
+        })
+    }
+
+    /// Streams for one answer that nobody can come back to.
+    pub fn plain_streams(&self) -> Arc<Streams> {
+        let (settings, budget) = (self.streams.clone(), self.budget.clone());
+        Arc::new(Streams::new(settings, Revision::LATEST, Epoch::FIRST, budget))
+    }
+
     /// Ends a session; `false` if it was already ended.
     pub async fn end(&self, session: &Arc<Session<A>>, reason: EndReason) -> bool {
+        let cap = match &session.place {
+            Place::Named(cap) => *cap,
+            Place::Implicit(key) => return self.end_implicit(session, key, reason),
+        };
         if self.live.remove(&session.id).is_none() {
             return false;
         }
-        self.give_place_back(session.cap);
+        self.give_place_back(cap);
         session.ended.cancel();
         session.attached.on_end(reason);
         session.streams.close();
@@ -182,10 +217,20 @@ impl<A: Attachment> Sessions<A> {
         true
     }
 
+    fn end_implicit(&self, session: &Arc<Session<A>>, key: &ImplicitKey, reason: EndReason) -> bool {
+        if !self.implicit.get(key).is_some_and(|s| Arc::ptr_eq(&s, session)) {
+            return false;
+        }
+        self.implicit.remove(key);
+        session.ended.cancel();
+        session.attached.on_end(reason);
+        true
+    }
+
     /// Ends what has expired and forgets streams past their retention.
     pub async fn sweep(&self) {
         let now = Instant::now();
-        for session in self.live.values() {
+        for session in self.all() {
             match self.expired(&session) {
                 Some(reason) => {
                     self.end(&session, reason).await;
@@ -198,13 +243,16 @@ impl<A: Attachment> Sessions<A> {
 
     /// How often [`Sessions::sweep`] should run.
     pub fn sweep_interval(&self) -> Duration {
-        let shortest = self.settings.idle.min(self.settings.max_age).min(self.streams.retention);
+        let SessionSettings { idle, implicit_idle, max_age, .. } = self.settings;
+        let shortest = idle.min(implicit_idle).min(max_age).min(self.streams.retention);
         (shortest / 4).clamp(Duration::from_millis(20), Duration::from_secs(15))
     }
 
-    /// All of them at this moment.
+    /// All of them at this moment, implicit ones too.
     pub fn all(&self) -> Vec<Arc<Session<A>>> {
-        self.live.values()
+        let mut all = self.live.values();
+        all.extend(self.implicit.values());
+        all
     }
 
     /// How many there are.
@@ -218,9 +266,13 @@ impl<A: Attachment> Sessions<A> {
     }
 
     fn expired(&self, session: &Session<A>) -> Option<EndReason> {
-        if session.age() > self.settings.max_age {
+        let idle = match session.place {
+            Place::Named(_) => self.settings.idle,
+            Place::Implicit(_) => self.settings.implicit_idle,
+        };
+        if session.age() > self.settings.max_age && matches!(session.place, Place::Named(_)) {
             Some(EndReason::MaxAge)
-        } else if session.idle_for() > self.settings.idle {
+        } else if session.idle_for() > idle {
             Some(EndReason::Idle)
         } else {
             None

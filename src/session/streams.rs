@@ -12,7 +12,7 @@ use super::log::{Budget, EventKind, Surplus, Usage};
 use super::notices::{Notice, Notices};
 use super::reader::{Reader, ReaderId};
 use super::stream::{Ending, Phase, Stream, StreamRole, Wake};
-use crate::protocol::revision::Revision;
+use crate::protocol::revision::{Era, Revision};
 use crate::settings::StreamSettings;
 use crate::store::{Epoch, lock};
 
@@ -24,9 +24,20 @@ const MOST_STREAMS: usize = 512;
 pub struct Streams {
     pub(super) inner: Mutex<Inner>,
     pub(super) settings: Arc<StreamSettings>,
-    pub(super) primes: bool,
+    pub(super) numbering: Numbering,
     /// Told when the standalone GET is opened.
     get_opened: Notify,
+}
+
+/// Whether callers can come back to a stream.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Numbering {
+    /// They cannot: its events have no ids (2026-07-28).
+    Plain,
+    /// They can, by the id of an event (T27).
+    Numbered,
+    /// They can from the start: the first event is an empty one with an id (T21).
+    Primed,
 }
 
 /// What the lock guards.
@@ -74,7 +85,7 @@ impl Streams {
         Self {
             inner: Mutex::new(inner),
             settings,
-            primes: revision.primes_streams(),
+            numbering: Numbering::of(revision),
             get_opened: Notify::new(),
         }
     }
@@ -192,7 +203,7 @@ impl Streams {
 
     /// Whether callers of this revision may be told to come back before the response was sent (T22).
     pub fn can_poll(&self) -> bool {
-        self.primes
+        self.numbering == Numbering::Primed
     }
 
     /// Ends the connections of one stream with `retry:`; the stream itself goes on.
@@ -260,6 +271,18 @@ impl Streams {
             }
         }
         Reader::new(self.clone(), id, reader, role)
+    }
+}
+
+// === impl Numbering ===
+
+impl Numbering {
+    fn of(revision: Revision) -> Self {
+        match revision.era() {
+            Era::Modern => Self::Plain,
+            Era::Legacy if revision.primes_streams() => Self::Primed,
+            Era::Legacy => Self::Numbered,
+        }
     }
 }
 

@@ -3,21 +3,16 @@
 //! A key leaves this table in the change that builds what it promises.
 
 /// Paths (`*` stands for any name or item; a word that stands at a key is its last step) and the remedy.
-const PLANNED: [(&[&str], &str); 19] = [
+const PLANNED: [(&[&str], &str); 14] = [
     (&["include"], "write everything into one file"),
     (&["cluster"], ONE_REPLICA),
     (&["store", "redis"], ONE_REPLICA),
     (&["tenants"], "endpoints select servers and tools; auth.jwt[].tenants says for whom an issuer speaks"),
-    (&["sessions", "implicitIdle"], SESSIONS),
     (&["auth", "introspection"], "use auth.jwt or auth.apiKeys"),
-    (&["endpoints", "*", "sessions", "optional"], SESSIONS),
-    (&["endpoints", "*", "sessions", "off"], SESSIONS),
     (&["endpoints", "*", "names"], "names.template holds for all endpoints"),
     (&["endpoints", "*", "auth"], "the ways in under auth hold for all endpoints"),
-    (&["mcpServers", "*", "protocol"], "every server is spoken to in the revisions up to 2025-11-25"),
     (&["mcpServers", "*", "pool", "warm"], "children start when they are first needed"),
     (&["mcpServers", "*", "pool", "idle"], "a child ends with its session; sessions.idle bounds that"),
-    (&["mcpServers", "*", "pool", "perSession"], "a session has one child"),
     (&["mcpServers", "*", "sharedBy"], "a shared server is shared within a tenant"),
     (&["mcpServers", "*", "onLoss"], "a session whose child is lost goes on with a fresh one"),
     (&["mcpServers", "*", "tools", "rename"], "tools keep the server's own names"),
@@ -26,7 +21,6 @@ const PLANNED: [(&[&str], &str); 19] = [
 ];
 
 const ONE_REPLICA: &str = "a session lives on one replica; run one, with `store: memory`";
-const SESSIONS: &str = "callers need a session; leave the key out";
 
 /// The keys and what to do instead, in the order of the design.
 pub(super) fn planned() -> impl Iterator<Item = (&'static [&'static str], &'static str)> {

@@ -8,6 +8,8 @@ use http::HeaderName;
 use secrecy::{ExposeSecret, SecretString};
 use url::Url;
 
+use crate::protocol::revision::Revision;
+
 /// One server.
 #[derive(Clone, Debug, PartialEq)]
 pub struct ServerSettings {
@@ -17,6 +19,8 @@ pub struct ServerSettings {
     pub transport: TransportSettings,
     /// Who shares a link to it.
     pub isolation: Isolation,
+    /// Which era it is spoken to in.
+    pub protocol: ProtocolSetting,
     /// Limits in time.
     pub timeouts: TimeoutSettings,
     /// The largest message it may send, bytes.
@@ -49,6 +53,8 @@ pub struct StdioSettings {
     pub cwd: Option<PathBuf>,
     /// How many may run at once; at the cap a call gets an error.
     pub max: usize,
+    /// How many one implicit session may have.
+    pub per_session: usize,
 }
 
 /// A Streamable HTTP server.
@@ -63,10 +69,11 @@ pub struct HttpSettings {
 impl PartialEq for StdioSettings {
     fn eq(&self, other: &Self) -> bool {
         // Every field is named, so that a new one cannot be forgotten.
-        let Self { command, args, env, cwd, max } = self;
+        let Self { command, args, env, cwd, max, per_session } = self;
         let same_env = env.len() == other.env.len()
             && env.iter().zip(&other.env).all(|((a, x), (b, y))| a == b && same_secret(x, y));
-        same_env && *command == other.command && *args == other.args && *cwd == other.cwd && *max == other.max
+        let same_pool = (*max, *per_session) == (other.max, other.per_session);
+        same_env && same_pool && *command == other.command && *args == other.args && *cwd == other.cwd
     }
 }
 
@@ -82,6 +89,16 @@ impl PartialEq for HttpSettings {
 /// Whether two secrets of the operator's are the same; both are ours, so time tells nobody anything.
 fn same_secret(a: &SecretString, b: &SecretString) -> bool {
     a.expose_secret() == b.expose_secret()
+}
+
+/// Which era a server is spoken to in.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum ProtocolSetting {
+    /// It is asked once, and again if it turns out to be another (T66).
+    #[default]
+    Auto,
+    /// The era of this revision, without asking; a legacy one is the newest that `initialize` asks for.
+    Pinned(Revision),
 }
 
 /// Who shares a link.

@@ -275,7 +275,7 @@ impl Metrics {
         all.build_info.with_label_values(&[env!("CARGO_PKG_VERSION"), REVISION]).set(1);
         all.config_last_reload_successful.set(1);
         all.config_last_reload_success_timestamp_seconds.set(now());
-        for revision in Revision::ALL {
+        for revision in Revision::LEGACY {
             all.sessions_active.with_label_values(&[revision.as_str()]);
             all.sessions_created_total.with_label_values(&[revision.as_str()]);
         }

@@ -1,4 +1,4 @@
-//! Opens links.
+//! Opens links, and finds out which era a server speaks (T64, T66).
 
 use std::sync::Arc;
 
@@ -6,10 +6,22 @@ use tokio_util::task::TaskTracker;
 
 use super::http::{HttpClient, HttpLink};
 use super::stdio::{Guard, Patience, StdioLink};
-use super::{Failure, Hello, Link, Listener};
+use super::{Failure, Hello, Introduction, Link, Listener, http};
+use crate::protocol::revision::Era;
 use crate::settings::ServerSettings;
 use crate::settings::servers::TransportSettings;
 use crate::telemetry::Metrics;
+
+/// What is known of a server before a link to it is opened.
+#[derive(Clone, Debug)]
+pub enum Known {
+    /// Nothing: a child is asked for its era first.
+    Nothing,
+    /// It is spoken to with `initialize`.
+    Legacy,
+    /// It speaks the modern era, and said this of itself.
+    Modern(Arc<Introduction>),
+}
 
 /// What all links of a process share, and the way to open one.
 #[derive(Clone)]
@@ -20,6 +32,21 @@ pub struct Connector {
     tasks: TaskTracker,
     metrics: Arc<Metrics>,
 }
+
+// === impl Known ===
+
+impl Known {
+    /// The era, if that is known.
+    pub fn era(&self) -> Option<Era> {
+        match self {
+            Self::Nothing => None,
+            Self::Legacy => Some(Era::Legacy),
+            Self::Modern(_) => Some(Era::Modern),
+        }
+    }
+}
+
+// === impl Connector ===
 
 impl Connector {
     /// A connector whose tasks run on `tasks`.
@@ -33,29 +60,55 @@ impl Connector {
         Self { patience, ..self }
     }
 
-    /// Connects to `server` and initializes it with `hello`, within its `timeouts.start`.
+    /// Asks an HTTP server for its era: what it says of itself if it is modern, else that it is legacy.
     ///
-    /// `listener` hears what the server says outside any call. `epoch` goes into the ids (L7).
+    /// # Errors
+    /// [`Failure`] if it cannot be asked.
+    pub async fn probe(&self, server: &Arc<ServerSettings>) -> Result<Known, Failure> {
+        http::probe(server, &self.client, &self.tasks, &self.metrics).await
+    }
+
+    /// Connects to `server` within its `timeouts.start`: initializes it with `hello`, if it is legacy.
+    ///
+    /// `listener` hears what the server says outside any call. `epoch` goes into the ids (L7). An HTTP server of
+    /// which nothing is known is taken for a legacy one; [`Connector::probe`] it first.
     ///
     /// # Errors
     /// [`Failure`] in layer `process`, `transport` or `handshake`.
     pub async fn open(
         &self,
         server: Arc<ServerSettings>,
+        known: Known,
         hello: Hello,
         epoch: u32,
         listener: Arc<dyn Listener>,
     ) -> Result<Arc<Link>, Failure> {
         let link = match &server.transport {
             TransportSettings::Stdio(_) => Link::Stdio(
-                StdioLink::open(server, hello, epoch, listener, &self.guard, &self.tasks, &self.metrics)
-                    .await?
-                    .with_patience(self.patience),
+                StdioLink::open(
+                    server,
+                    known,
+                    hello,
+                    epoch,
+                    listener,
+                    &self.guard,
+                    &self.tasks,
+                    &self.metrics,
+                )
+                .await?
+                .with_patience(self.patience),
             ),
-            TransportSettings::Http(_) => Link::Http(
-                HttpLink::open(server, hello, epoch, listener, &self.client, &self.tasks, &self.metrics)
-                    .await?,
-            ),
+            TransportSettings::Http(_) => {
+                let (client, tasks, metrics) = (&self.client, &self.tasks, &self.metrics);
+                Link::Http(match known {
+                    Known::Modern(introduction) => {
+                        HttpLink::modern(server, introduction, epoch, listener, client, tasks, metrics)?
+                    }
+                    Known::Nothing | Known::Legacy => {
+                        HttpLink::open(server, hello, epoch, listener, client, tasks, metrics).await?
+                    }
+                })
+            }
         };
         Ok(Arc::new(link))
     }

@@ -13,7 +13,7 @@ use tokio_util::task::TaskTracker;
 
 use self::peer::Peer;
 use self::shared::Shared;
-use super::{Failure, Farewell, Hello, Introduction, Listener, UpstreamId};
+use super::{Failure, Farewell, Hello, Introduction, Listener, Outgoing, UpstreamId};
 use crate::protocol::envelope::Response;
 use crate::settings::ServerSettings;
 use crate::telemetry::Metrics;
@@ -30,6 +30,7 @@ mod notify;
 mod origin;
 mod pace;
 mod peer;
+mod probe;
 mod reply;
 mod resume;
 mod running;
@@ -39,6 +40,7 @@ mod standalone;
 
 pub use client::HttpClient;
 pub use pace::Pace;
+pub use probe::probe;
 
 /// A session with a Streamable HTTP server.
 pub struct HttpLink {
@@ -69,6 +71,24 @@ impl HttpLink {
         Ok(Self { shared, _end: end })
     }
 
+    /// A link to a modern server: nothing is sent for it, since each request stands alone.
+    ///
+    /// # Errors
+    /// [`Failure`] if the server's settings cannot be written into a request.
+    pub fn modern(
+        server: Arc<ServerSettings>,
+        introduction: Arc<Introduction>,
+        epoch: u32,
+        listener: Arc<dyn Listener>,
+        client: &HttpClient,
+        tasks: &TaskTracker,
+        metrics: &Arc<Metrics>,
+    ) -> Result<Self, Failure> {
+        let peer = Arc::new(Peer::new(server, epoch, listener, client, tasks, metrics)?);
+        let end = peer.closed.clone().drop_guard();
+        Ok(Self { shared: Shared::modern(peer, introduction), _end: end })
+    }
+
     /// What the server said when the session began, or began anew.
     pub fn introduction(&self) -> Arc<Introduction> {
         Arc::clone(&self.shared.live().introduction)
@@ -89,13 +109,13 @@ impl HttpLink {
     pub async fn call(
         &self,
         id: UpstreamId,
-        message: Bytes,
+        request: Outgoing,
         listener: Arc<dyn Listener>,
     ) -> Result<Response, Failure> {
         let peer = &self.shared.peer;
         let live = self.shared.usable()?;
         let _running = peer.running.enter(id, &listener);
-        let call = call::call(&self.shared, live, id, &message, &listener);
+        let call = call::call(&self.shared, live, id, &request, &listener);
         peer.closed.run_until_cancelled(call).await.unwrap_or_else(|| Err(fault::closed(&peer.server.name)))
     }
 

@@ -1,5 +1,6 @@
-//! What both sides say in `initialize`.
+//! What both sides say of themselves: in `initialize`, or in each request and in `server/discover`.
 
+use crate::protocol::meta;
 use crate::protocol::revision::Revision;
 
 /// What a server is told about the caller.
@@ -11,6 +12,29 @@ pub struct Hello {
     pub capabilities: Box<str>,
     /// The client's name and version, as a raw JSON object.
     pub client_info: Box<str>,
+}
+
+// === impl Hello ===
+
+impl Hello {
+    /// The gateway itself, which can be asked nothing.
+    pub fn own() -> Self {
+        let client_info = format!(r#"{{"name":"mcpgate","version":"{}"}}"#, env!("CARGO_PKG_VERSION")).into();
+        Self { revision: Revision::LATEST_LEGACY, capabilities: "{}".into(), client_info }
+    }
+
+    /// The same as members of the `_meta` of a modern request (X3, X4).
+    pub fn meta(&self) -> String {
+        format!(
+            r#""{}":"{}","{}":{},"{}":{}"#,
+            meta::PROTOCOL_VERSION,
+            Revision::LATEST,
+            meta::CLIENT_CAPABILITIES,
+            self.capabilities,
+            meta::CLIENT_INFO,
+            self.client_info,
+        )
+    }
 }
 
 /// What a server said about itself.

@@ -7,8 +7,9 @@ use bytes::Bytes;
 
 use super::http::HttpLink;
 use super::stdio::StdioLink;
-use super::{Failure, Introduction, Listener};
+use super::{Failure, Introduction, Listener, Outgoing};
 use crate::protocol::envelope::Response;
+use crate::protocol::revision::Era;
 
 /// One live connection to a server, initialized and ready for calls.
 #[derive(Debug)]
@@ -34,7 +35,12 @@ pub enum Farewell {
 }
 
 impl Link {
-    /// What the server said in `initialize`.
+    /// The era it is spoken to in.
+    pub fn era(&self) -> Era {
+        self.introduction().revision.era()
+    }
+
+    /// What the server said in `initialize` or `server/discover`.
     pub fn introduction(&self) -> Arc<Introduction> {
         match self {
             Self::Stdio(link) => link.introduction(),
@@ -50,23 +56,33 @@ impl Link {
         }
     }
 
-    /// Sends the request `message`, whose id and progress token are `id`, and waits for its response.
+    /// Sends a request whose id and progress token are `id`, and waits for its response.
     ///
     /// # Errors
     /// [`Failure`] when the link cannot carry it or broke; an error the server answers with is a [`Response`].
     ///
     /// # Cancellation
-    /// Dropping the future forgets the request: a late response is counted and dropped. It does not tell the
-    /// server; send `notifications/cancelled` by [`Link::notify`] for that.
+    /// Dropping the future forgets the request: a late response is counted and dropped. Where
+    /// [`Link::hears_cancellation`], it does not tell the server; send `notifications/cancelled` by [`Link::notify`]
+    /// for that.
     pub async fn call(
         &self,
         id: UpstreamId,
-        message: Bytes,
+        request: impl Into<Outgoing>,
         listener: Arc<dyn Listener>,
     ) -> Result<Response, Failure> {
         match self {
-            Self::Stdio(link) => link.call(id, message, listener).await,
-            Self::Http(link) => link.call(id, message, listener).await,
+            Self::Stdio(link) => link.call(id, request.into().message, listener).await,
+            Self::Http(link) => link.call(id, request.into(), listener).await,
+        }
+    }
+
+    /// Whether the server must be told that nobody waits for a request any more. A modern HTTP server is told by the
+    /// end of its stream (T54).
+    pub fn hears_cancellation(&self) -> bool {
+        match self {
+            Self::Stdio(_) => true,
+            Self::Http(_) => self.era() == Era::Legacy,
         }
     }
 

@@ -37,7 +37,7 @@ use self::process::Process;
 use self::stderr::Tail;
 use self::supervisor::Supervisor;
 use self::wire::Wire;
-use super::{Failure, Hello, Introduction, Listener, UpstreamId};
+use super::{Failure, Hello, Introduction, Known, Listener, UpstreamId};
 use crate::protocol::envelope::Response;
 use crate::settings::ServerSettings;
 use crate::telemetry::Metrics;
@@ -69,8 +69,10 @@ impl StdioLink {
     ///
     /// # Cancellation
     /// Dropping the future ends the child.
+    #[expect(clippy::too_many_arguments, reason = "what a link is made of")]
     pub async fn open(
         server: Arc<ServerSettings>,
+        known: Known,
         hello: Hello,
         epoch: u32,
         listener: Arc<dyn Listener>,
@@ -80,7 +82,7 @@ impl StdioLink {
     ) -> Result<Self, Failure> {
         let opened = async {
             let running = Running::start(&server, epoch, listener, guard, tasks, metrics)?;
-            let introduction = running.introduce(&server, &hello).await?;
+            let introduction = running.introduce(&server, &known, &hello).await?;
             Ok(Self { running, introduction: Arc::new(introduction) })
         }
         .await;
@@ -203,9 +205,15 @@ impl Running {
         Ok(Self { wire, leave, tail })
     }
 
-    /// `initialize` and `notifications/initialized` (L1).
-    async fn introduce(&self, server: &ServerSettings, hello: &Hello) -> Result<Introduction, Failure> {
-        let introduced = tokio::time::timeout(server.timeouts.start, handshake::run(&self.wire, hello)).await;
+    /// Asks for the era where it is not known, then `initialize` and `notifications/initialized` (L1, T64).
+    async fn introduce(
+        &self,
+        server: &ServerSettings,
+        known: &Known,
+        hello: &Hello,
+    ) -> Result<Introduction, Failure> {
+        let handshake = handshake::run(&self.wire, known, hello);
+        let introduced = tokio::time::timeout(server.timeouts.start, handshake).await;
         let introduced = introduced.unwrap_or_else(|_| Err(handshake::too_slow(server, self.tail.count())));
         // A child that is of no use has nothing to finish either.
         introduced.inspect_err(|_| self.leave.ask(Patience::NONE))

@@ -20,6 +20,7 @@ pub(crate) fn with_tokens(pair: &Pair) -> (Setup, tempfile::NamedTempFile) {
         servers: Vec::new(),
         allow: Vec::new(),
         deny: Vec::new(),
+        ..EndpointSettings::default()
     };
     let setup = TestGateway::new().with(|s| {
         s.auth.jwt = vec![issuer(source)];

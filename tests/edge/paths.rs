@@ -17,6 +17,7 @@ async fn an_endpoint_is_the_same_with_a_slash_at_its_end() {
         servers: Vec::new(),
         allow: Vec::new(),
         deny: Vec::new(),
+        ..EndpointSettings::default()
     };
     let gateway = TestGateway::new().http("u1", server.url()).with(|s| s.endpoints.push(named)).start().await;
     for path in ["/mcp", "/servers/u1/mcp", "/research/mcp"] {

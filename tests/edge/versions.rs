@@ -61,23 +61,6 @@ async fn an_unsupported_version_is_400_for_every_method() {
     assert_eq!(client.post(&request(1, "ping", json!({}))).await.status, StatusCode::OK);
 }
 
-/// A modern client's first request falls back: 400, -32600, so that it tries `initialize` (section 5).
-#[tokio::test]
-async fn a_request_of_the_modern_era_is_refused_as_a_legacy_one_without_a_session() {
-    let gateway = TestGateway::new().start().await;
-    let meta = json!({
-        "io.modelcontextprotocol/protocolVersion": "2026-07-28",
-        "io.modelcontextprotocol/clientCapabilities": {},
-    });
-    let client = gateway.client("/mcp").header("mcp-protocol-version", "2026-07-28");
-    for method in ["server/discover", "tools/list"] {
-        let answer = client.post(&request("d", method, json!({"_meta": meta}))).await;
-        assert_eq!(answer.status, StatusCode::BAD_REQUEST, "{method}");
-        let body = answer.json().await;
-        assert_eq!((&body["id"], &body["error"]["code"]), (&json!("d"), &json!(-32600)), "{method}");
-    }
-}
-
 /// The revision asked for is answered if it is served, else the newest legacy one (L2).
 #[tokio::test]
 async fn initialize_is_answered_with_the_version_asked_for_or_the_newest() {

@@ -191,6 +191,7 @@ async fn a_hidden_tool_answers_like_an_unknown_one() {
                 servers: vec!["fs".into()],
                 allow: vec!["mcp_fs_*".into()],
                 deny: vec!["*_write_*".into(), "*_other".into()],
+                ..EndpointSettings::default()
             });
         })
         .start()
@@ -250,6 +251,7 @@ async fn an_endpoint_shows_its_servers_in_its_order() {
                 servers: vec!["c".into(), "a".into()],
                 allow: Vec::new(),
                 deny: Vec::new(),
+                ..EndpointSettings::default()
             });
         })
         .start()

@@ -202,6 +202,7 @@ async fn filters_names_and_endpoints_change_what_is_seen() {
         servers: vec!["u1".into()],
         allow: allow.iter().map(|a| (*a).to_owned()).collect(),
         deny: Vec::new(),
+        ..EndpointSettings::default()
     };
     let setup = |endpoint: EndpointSettings| {
         TestGateway::new().http("u1", server.url()).with(|s| s.endpoints.push(endpoint))

@@ -35,6 +35,7 @@ async fn a_list_that_comes_in_many_pieces_is_renamed_and_filtered_whole() {
         servers: Vec::new(),
         allow: Vec::new(),
         deny: vec!["mcp_u1_tool_1*".into()],
+        ..EndpointSettings::default()
     };
     let gateway =
         TestGateway::new().http("u1", server.url()).with(|s| s.endpoints.push(endpoint)).start().await;

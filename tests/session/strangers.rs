@@ -77,6 +77,7 @@ async fn another_endpoint_sees_no_session() {
         servers: Vec::new(),
         allow: Vec::new(),
         deny: Vec::new(),
+        ..EndpointSettings::default()
     };
     let gateway = TestGateway::new()
         .http("u1", server.url())

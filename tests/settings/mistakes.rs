@@ -82,11 +82,6 @@ fn each_mistake_is_said_where_it_stands() {
         ("store: redis", "1:8: store", "is not available in this version"),
         ("include: [a]", "1:1: include", "is not available in this version"),
         ("tenants: {}", "1:1: tenants", "is not available in this version"),
-        (
-            "endpoints: { e: { sessions: optional } }",
-            "1:29: endpoints.e.sessions",
-            "is not available in this version",
-        ),
         // doors
         ("listen: 0.0.0.0:8080", "1:1: listen", "anybody could call"),
         ("admin: { listen: 127.0.0.1:8080 }", "1:10: admin.listen", "is where callers come in"),
@@ -179,7 +174,7 @@ fn each_mistake_about_a_server_is_said_where_it_stands() {
         ),
         ("{ command: a, isolation: { pooled: {} } }", "isolation.pooled", "unknown key"),
         ("{ command: a, pool: { warm: 1 } }", "pool.warm", "is not available in this version"),
-        ("{ command: a, protocol: auto }", "protocol", "is not available in this version"),
+        ("{ command: a, protocol: 2026-08-01 }", "protocol", "is wanted, not"),
         (
             "{ command: a, headers: { X: y } }",
             "headers",

@@ -11,8 +11,9 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use mcpgate::gateway::{Gateway, Listeners, Stop, Watch};
+use mcpgate::protocol::revision::Revision;
 use mcpgate::settings::servers::{
-    HttpSettings, Isolation, StdioSettings, TimeoutSettings, TransportSettings,
+    HttpSettings, Isolation, ProtocolSetting, StdioSettings, TimeoutSettings, TransportSettings,
 };
 use mcpgate::settings::{ServerSettings, Settings};
 use tokio::net::TcpListener;
@@ -164,6 +165,7 @@ impl Setup {
             env: std::collections::BTreeMap::new(),
             cwd: None,
             max: 50,
+            per_session: 1,
         };
         self.server(name, TransportSettings::Stdio(stdio))
     }
@@ -173,6 +175,7 @@ impl Setup {
             name: name.into(),
             transport,
             isolation: Isolation::Session,
+            protocol: ProtocolSetting::Pinned(Revision::LATEST_LEGACY),
             timeouts: TimeoutSettings::default(),
             max_message: 32 << 20,
             include: Vec::new(),

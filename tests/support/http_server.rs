@@ -11,7 +11,7 @@
 //! feed.send(message(r#"{"jsonrpc":"2.0","method":"x"}"#)).await;
 //! let seen = server.await_request(rpc("tools/call")).await;     // seen.header("authorization"), seen.text(), ...
 //! ```
-//! Sessions are kept strictly unless [`HttpServer::sessionless`] is asked for: 400 without an id, 404 with one that is
+//! [`HttpServer::modern`] is one of 2026-07-28. Sessions are kept strictly unless [`HttpServer::sessionless`] is asked for: 400 without an id, 404 with one that is
 //! not known; [`HttpServer::forget_sessions`] makes all of them unknown.
 #![allow(dead_code, unused_imports, reason = "each test area uses a part of it")]
 #![allow(
@@ -23,6 +23,8 @@
 
 #[path = "http_server/answer.rs"]
 mod answer;
+#[path = "http_server/modern.rs"]
+mod modern;
 #[path = "http_server/seen.rs"]
 mod seen;
 #[path = "http_server/wire.rs"]
@@ -73,6 +75,8 @@ struct State {
 enum Keeping {
     Strictly,
     None,
+    /// The modern era: no session, and every request checked for what that era demands.
+    Modern,
 }
 
 type Matcher = Box<dyn Fn(&Seen) -> bool + Send>;
@@ -95,6 +99,11 @@ impl HttpServer {
     /// One that gives no session ids and asks for none.
     pub(crate) async fn sessionless() -> Self {
         Self::begin(Keeping::None).await
+    }
+
+    /// One of 2026-07-28, which knows no `initialize`.
+    pub(crate) async fn modern() -> Self {
+        Self::begin(Keeping::Modern).await
     }
 
     async fn begin(keeping: Keeping) -> Self {
@@ -225,7 +234,7 @@ impl State {
     }
 
     fn with_session(&self, answer: Answer) -> Answer {
-        if self.keeping == Keeping::None {
+        if self.keeping != Keeping::Strictly {
             return answer;
         }
         let id = format!("up-{}", uuid::Uuid::new_v4());
@@ -234,6 +243,9 @@ impl State {
     }
 
     fn well_behaved(&self, seen: &Seen) -> Answer {
+        if self.keeping == Keeping::Modern {
+            return modern::answer(seen);
+        }
         if seen.is("initialize") {
             let version = seen.param("protocolVersion").unwrap_or_else(|| "\"2025-11-25\"".to_owned());
             let result = format!(

@@ -377,7 +377,7 @@ async fn keeps_concurrent_calls_apart() {
     let calls = (0..50).map(|_| async {
         let id = rig.link.allot();
         let listener = std::sync::Arc::new(Ear::default());
-        let response = rig.link.call(id, request(id, "tools/call"), listener).await.unwrap();
+        let response = rig.link.call(id, request(id, "tools/call").into(), listener).await.unwrap();
         assert_eq!(response.result(), Some(format!(r#"{{"for":{id}}}"#).as_str()));
     });
     soon(futures_util::future::join_all(calls)).await;

@@ -7,7 +7,9 @@ use bytes::Bytes;
 use mcpgate::protocol::envelope::{Notification, Request, Response};
 use mcpgate::protocol::revision::Revision;
 use mcpgate::settings::ServerSettings;
-use mcpgate::settings::servers::{HttpSettings, Isolation, TimeoutSettings, TransportSettings};
+use mcpgate::settings::servers::{
+    HttpSettings, Isolation, ProtocolSetting, TimeoutSettings, TransportSettings,
+};
 use mcpgate::telemetry::Metrics;
 use mcpgate::upstream::http::{HttpClient, HttpLink, Pace};
 use mcpgate::upstream::{Failure, Hello, Listener, Reply, UpstreamId};
@@ -64,6 +66,7 @@ impl Plan {
             name: "scripted".to_owned(),
             transport: TransportSettings::Http(HttpSettings { url, headers: Vec::new() }),
             isolation: Isolation::Session,
+            protocol: ProtocolSetting::Pinned(Revision::LATEST_LEGACY),
             timeouts: TimeoutSettings { start: Duration::from_secs(10), ..TimeoutSettings::default() },
             max_message: 1 << 20,
             include: Vec::new(),
@@ -108,14 +111,15 @@ impl Rig {
 
     pub(crate) async fn call_heard(&self, method: &str, ear: &Arc<Ear>) -> Result<Response, Failure> {
         let id = self.link.allot();
-        soon(self.link.call(id, request(id, method), ear.clone())).await
+        soon(self.link.call(id, request(id, method).into(), ear.clone())).await
     }
 
     /// Calls in the background.
     pub(crate) fn calling(&self, method: &'static str, ear: &Arc<Ear>) -> Calling {
         let (link, ear) = (Arc::clone(&self.link), Arc::clone(ear));
         let id = link.allot();
-        let task = TaskTracker::new().spawn(async move { link.call(id, request(id, method), ear).await });
+        let task =
+            TaskTracker::new().spawn(async move { link.call(id, request(id, method).into(), ear).await });
         Calling { id, task }
     }
 }

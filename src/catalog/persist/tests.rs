@@ -9,7 +9,9 @@ use crate::catalog::{CallerClass, Kind};
 use crate::protocol::capability::CapabilityClass;
 use crate::protocol::revision::Revision;
 use crate::settings::ServerSettings;
-use crate::settings::servers::{HttpSettings, Isolation, TimeoutSettings, TransportSettings};
+use crate::settings::servers::{
+    HttpSettings, Isolation, ProtocolSetting, TimeoutSettings, TransportSettings,
+};
 use crate::telemetry::Metrics;
 use crate::upstream::Introduction;
 
@@ -25,6 +27,7 @@ fn server(name: &str, url: &str) -> Arc<ServerSettings> {
             headers: Vec::new(),
         }),
         isolation: Isolation::Session,
+        protocol: ProtocolSetting::Auto,
         timeouts: TimeoutSettings::default(),
         max_message: 1 << 20,
         include: Vec::new(),

@@ -144,7 +144,7 @@ impl Server {
 
     fn initialize(&self, params: &Object<'_>) -> Value {
         let asked = params.text("protocolVersion").unwrap_or_default();
-        let revision = Revision::parse(&asked).unwrap_or(Revision::LATEST_LEGACY);
+        let revision = Revision::legacy(&asked).unwrap_or(Revision::LATEST_LEGACY);
         let class = CapabilityClass::of(params.get("capabilities").unwrap_or_default());
         *lock(&self.0.client) = Client { revision, class };
         json!({

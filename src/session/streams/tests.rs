@@ -77,7 +77,7 @@ fn id(text: &str) -> EventId {
 
 #[test]
 fn streams_of_the_newest_revision_are_primed_and_earlier_ones_never() {
-    for revision in Revision::ALL {
+    for revision in Revision::LEGACY {
         let streams = streams_of(settings(), revision);
         for mut reader in [streams.begin_post(), streams.open_get()] {
             let got = read(&mut reader);

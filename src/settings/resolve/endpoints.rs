@@ -2,6 +2,7 @@
 
 use super::{NAME_RULE, Resolver, is_legal_name};
 use crate::settings::check::nearest;
+use crate::settings::endpoints::SessionPolicy;
 use crate::settings::tree::Path;
 use crate::settings::{EndpointSettings, written};
 
@@ -28,8 +29,11 @@ impl Resolver<'_> {
                 } else if !is_legal_name(&name) {
                     self.review.problem(&path, "is not a legal name of an endpoint", NAME_RULE);
                 }
-                // The only policy there is.
-                let written::EndpointSessions::Required = endpoint.sessions;
+                let sessions = match endpoint.sessions {
+                    written::EndpointSessions::Required => SessionPolicy::Required,
+                    written::EndpointSessions::Optional => SessionPolicy::Optional,
+                    written::EndpointSessions::Off => SessionPolicy::Off,
+                };
                 let servers = self.selection(&path.key("servers"), endpoint.servers, known);
                 let tools = path.key("tools");
                 EndpointSettings {
@@ -37,6 +41,7 @@ impl Resolver<'_> {
                     servers,
                     allow: self.patterns(&tools.key("allow"), endpoint.tools.allow),
                     deny: endpoint.tools.deny,
+                    sessions,
                 }
             })
             .collect()

@@ -6,12 +6,13 @@ use http::{HeaderName, HeaderValue};
 use secrecy::{ExposeSecret, SecretString};
 
 use super::{NAME_RULE, Resolver, is_legal_name};
-use crate::settings::servers::{HttpSettings, Isolation, StdioSettings, TransportSettings};
+use crate::protocol::revision::Revision;
+use crate::settings::servers::{HttpSettings, Isolation, ProtocolSetting, StdioSettings, TransportSettings};
 use crate::settings::tree::Path;
 use crate::settings::{ServerSettings, written};
 
 /// Headers that the gateway writes itself on every upstream request.
-const OWN_HEADERS: [&str; 12] = [
+const OWN_HEADERS: [&str; 14] = [
     "accept",
     "connection",
     "content-encoding",
@@ -19,6 +20,8 @@ const OWN_HEADERS: [&str; 12] = [
     "content-type",
     "keep-alive",
     "last-event-id",
+    "mcp-method",
+    "mcp-name",
     "mcp-protocol-version",
     "mcp-session-id",
     "te",
@@ -33,6 +36,12 @@ enum Kind {
     Http,
     Sse,
     Unknown,
+}
+
+/// `auto`, or the date of a revision: the schema admits nothing else.
+fn protocol(written: Option<&str>) -> ProtocolSetting {
+    let date = written.and_then(|word| Revision::parse(word).ok());
+    date.map_or(ProtocolSetting::Auto, ProtocolSetting::Pinned)
 }
 
 // === impl Resolver ===
@@ -62,11 +71,13 @@ impl Resolver<'_> {
                 written::Isolation::Session => Isolation::Session,
                 written::Isolation::Shared(shared) => Isolation::Shared { size: usize::from(shared.size) },
             };
+            let protocol = protocol(server.protocol.as_deref());
             if let Some(transport) = self.transport(&path, server) {
                 servers.push(ServerSettings {
                     name,
                     transport,
                     isolation,
+                    protocol,
                     timeouts,
                     max_message,
                     include,
@@ -116,6 +127,7 @@ impl Resolver<'_> {
                     env,
                     cwd: server.cwd.map(|cwd| self.path(&cwd)),
                     max: usize::try_from(server.pool.max).unwrap_or(usize::MAX),
+                    per_session: usize::from(server.pool.per_session),
                 }))
             }
             (None, Some(url)) => {

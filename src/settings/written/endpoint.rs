@@ -29,7 +29,11 @@ pub struct EndpointTools {
 #[derive(Clone, Copy, Debug, Default, Deserialize, Serialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]
 pub enum EndpointSessions {
-    /// They begin with `initialize` and send the session id they are given.
+    /// Those of the legacy era do: they begin with `initialize` and send the session id they are given.
     #[default]
     Required,
+    /// They may: one that never sends the id it is given is served all the same.
+    Optional,
+    /// There are none: only callers of 2026-07-28 and later, whose requests stand alone, are served.
+    Off,
 }

@@ -4,6 +4,7 @@ use schemars::{JsonSchema, Schema};
 use serde::{Deserialize, Serialize};
 
 use super::{Named, Secret, ServerTimeouts};
+use crate::protocol::revision::Revision;
 use crate::settings::hosts;
 use crate::settings::units::Size;
 
@@ -34,6 +35,10 @@ pub struct Server {
     pub transport: Option<String>,
     /// Leaves the server out, as if it were not written here.
     pub disabled: bool,
+    /// Which era of the protocol it speaks: `auto` asks it once; `2026-07-28`, or an earlier date for a server that
+    /// begins with `initialize`, does not ask.
+    #[schemars(schema_with = "protocol")]
+    pub protocol: Option<String>,
     /// Who shares a connection or a child process.
     pub isolation: Isolation,
     /// Its child processes.
@@ -76,6 +81,10 @@ pub struct Pool {
     /// How many may run at once; at the cap a call that needs another gets an error.
     #[schemars(range(min = 1))]
     pub max: u32,
+    /// How many one caller without a session may have at once, for a server that keeps no state between calls: a
+    /// call that may be asked something waits for one that is its own.
+    #[schemars(range(min = 1, max = 64))]
+    pub per_session: u8,
 }
 
 /// Which tools of a server are offered, by the server's own names; `*` in a pattern stands for any text.
@@ -100,7 +109,7 @@ impl Default for Shared {
 
 impl Default for Pool {
     fn default() -> Self {
-        Self { max: 100 }
+        Self { max: 100, per_session: 1 }
     }
 }
 
@@ -115,6 +124,13 @@ fn bare_shared(schema: &mut Schema) {
             "const": "shared",
         }));
     }
+}
+
+/// `auto` or the date of a revision.
+fn protocol(_: &mut schemars::SchemaGenerator) -> Schema {
+    let dates = Revision::LEGACY.into_iter().chain(Revision::MODERN).map(Revision::as_str);
+    let values: Vec<&str> = std::iter::once("auto").chain(dates).collect();
+    schemars::json_schema!({ "type": ["string", "null"], "enum": values, "default": "auto" })
 }
 
 /// Arguments: numbers need no quotes.

@@ -12,6 +12,8 @@ use crate::settings::units::Span;
 pub struct Sessions {
     /// A session without activity ends after this; open streams and running calls are activity.
     pub idle: Span,
+    /// What the gateway keeps for callers without a session id ends after this without activity.
+    pub implicit_idle: Span,
     /// A session ends after this in any case.
     pub max_age: Span,
     /// How many may live in this process; at the cap `initialize` gets 503 with `Retry-After`.
@@ -26,9 +28,11 @@ pub struct Sessions {
 
 impl Default for Sessions {
     fn default() -> Self {
-        let SessionSettings { idle, max_age, max, max_per_principal } = SessionSettings::default();
+        let SessionSettings { idle, implicit_idle, max_age, max, max_per_principal } =
+            SessionSettings::default();
         Self {
             idle: Span(idle),
+            implicit_idle: Span(implicit_idle),
             max_age: Span(max_age),
             max: super::limits::count(max),
             max_per_principal: super::limits::count(max_per_principal),
@@ -40,6 +44,7 @@ impl From<Sessions> for SessionSettings {
     fn from(written: Sessions) -> Self {
         Self {
             idle: written.idle.0,
+            implicit_idle: written.implicit_idle.0,
             max_age: written.max_age.0,
             max: written.max as usize,
             max_per_principal: written.max_per_principal as usize,

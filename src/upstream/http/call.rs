@@ -15,7 +15,7 @@ use super::{fault, resume};
 use crate::protocol::envelope::{Malformed, Response};
 use crate::protocol::object::Object;
 use crate::protocol::sse::ByteLimit;
-use crate::upstream::{Failure, Listener, UpstreamId};
+use crate::upstream::{Failure, Listener, Outgoing, UpstreamId};
 
 /// The largest body of a refusal that is looked into.
 const REFUSAL: ByteLimit = ByteLimit(64 << 10);
@@ -33,15 +33,15 @@ pub(super) async fn call(
     shared: &Arc<Shared>,
     live: Arc<Live>,
     id: UpstreamId,
-    message: &Bytes,
+    request: &Outgoing,
     listener: &Arc<dyn Listener>,
 ) -> Result<Response, Failure> {
-    match attempt(&shared.peer, &live.session, id, message, listener).await? {
+    match attempt(&shared.peer, &live.session, id, request, listener).await? {
         Attempt::Answered(response) => return Ok(response),
         Attempt::SessionLost => {}
     }
     let live = shared.renew(&live).await?;
-    match attempt(&shared.peer, &live.session, id, message, listener).await? {
+    match attempt(&shared.peer, &live.session, id, request, listener).await? {
         Attempt::Answered(response) => Ok(response),
         Attempt::SessionLost => Err(fault::session_lost(&shared.peer.server.name)),
     }
@@ -52,10 +52,14 @@ pub(super) async fn attempt(
     peer: &Arc<Peer>,
     session: &Arc<Session>,
     id: UpstreamId,
-    message: &Bytes,
+    request: &Outgoing,
     listener: &Arc<dyn Listener>,
 ) -> Result<Attempt, Failure> {
-    let response = peer.origin.send(Method::POST, &session.post, message.clone()).await?;
+    let message = request.message.clone();
+    let response = match &request.mirror {
+        None => peer.origin.send(Method::POST, &session.post, message).await?,
+        Some(mirror) => peer.origin.send(Method::POST, &session.mirroring(mirror), message).await?,
+    };
     let (head, body) = response.into_parts();
     answer(peer, session, id, head, body, listener).await
 }

@@ -93,7 +93,7 @@ fn introduction(server: &str, response: &Response) -> Result<Introduction, Failu
     let result = Object::parse(result)
         .map_err(|_| refuse("bad_introduction", "its result is no object, or names a member twice"))?;
     let version = result.text("protocolVersion").unwrap_or_default();
-    let revision = Revision::parse(&version).map_err(|unknown| {
+    let revision = Revision::legacy(&version).map_err(|unknown| {
         let version: String = version.chars().take(32).collect();
         refuse(
             "unsupported_revision",

@@ -5,9 +5,9 @@ use std::sync::Arc;
 use http::header::{ACCEPT, CONTENT_TYPE, HeaderMap, HeaderValue};
 use tokio_util::sync::CancellationToken;
 
-use crate::protocol::header::{PROTOCOL_VERSION, SESSION_ID};
+use crate::protocol::header::{MCP_METHOD, MCP_NAME, PROTOCOL_VERSION, SESSION_ID};
 use crate::protocol::revision::Revision;
-use crate::upstream::Introduction;
+use crate::upstream::{Introduction, Mirror};
 
 /// A session, with the constant headers of each kind of request in it. Its id is the server's secret: it leaves
 /// this process only towards that server (case-A05).
@@ -64,6 +64,15 @@ impl Session {
         post.insert(ACCEPT, HeaderValue::from_static("application/json, text/event-stream"));
         post.insert(CONTENT_TYPE, HeaderValue::from_static("application/json"));
         Self { post, get, delete, over, tracking }
+    }
+
+    /// The headers of a modern request (T43, T44, T48).
+    pub(super) fn mirroring(&self, mirror: &Mirror) -> HeaderMap {
+        let mut headers = self.post.clone();
+        headers.insert(MCP_METHOD, mirror.method.clone());
+        headers.extend(mirror.name.iter().map(|name| (MCP_NAME, name.clone())));
+        headers.extend(mirror.params.iter().cloned());
+        headers
     }
 
     pub(super) fn tracking(&self) -> Tracking {

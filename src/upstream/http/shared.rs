@@ -6,14 +6,15 @@ use arc_swap::ArcSwap;
 use tokio::sync::Mutex;
 
 use super::peer::Peer;
-use super::session::Live;
+use super::session::{Live, Session};
 use super::{fault, handshake, standalone};
-use crate::upstream::{Failure, Hello};
+use crate::upstream::{Failure, Hello, Introduction};
 
 /// What the calls of a link and its background tasks share.
 pub(super) struct Shared {
     pub(super) peer: Arc<Peer>,
-    hello: Hello,
+    /// What a lost session is begun anew with; a modern link has none.
+    hello: Option<Hello>,
     live: ArcSwap<Live>,
     /// Held by the one renewal that runs.
     renewing: Mutex<()>,
@@ -29,13 +30,27 @@ impl Shared {
         let live = Arc::new(handshake::open(&peer, &hello).await?);
         let shared = Arc::new(Self {
             peer,
-            hello,
+            hello: Some(hello),
             live: ArcSwap::from(Arc::clone(&live)),
             renewing: Mutex::default(),
             failed: OnceLock::new(),
         });
         standalone::start(&shared, live);
         Ok(shared)
+    }
+
+    /// No session: a modern server, which said this of itself.
+    pub(super) fn modern(peer: Arc<Peer>, introduction: Arc<Introduction>) -> Arc<Self> {
+        let revision = Some(introduction.revision);
+        let session = Session::new(&peer.origin.headers, None, revision, peer.closed.child_token());
+        let live = Live { session: Arc::new(session), introduction };
+        Arc::new(Self {
+            peer,
+            hello: None,
+            live: ArcSwap::from_pointee(live),
+            renewing: Mutex::default(),
+            failed: OnceLock::new(),
+        })
     }
 
     /// The session as it is.
@@ -75,11 +90,9 @@ impl Shared {
     async fn renew_in_turn(self: &Arc<Self>, lost: &Arc<Live>) -> Result<Arc<Live>, Failure> {
         let _turn = self.renewing.lock().await;
         let live = self.usable()?;
-        if !Arc::ptr_eq(&live, lost) {
-            return Ok(live);
-        }
+        let Some(hello) = self.hello.as_ref().filter(|_| Arc::ptr_eq(&live, lost)) else { return Ok(live) };
         let server = self.peer.server.name.as_str();
-        match handshake::open(&self.peer, &self.hello).await {
+        match handshake::open(&self.peer, hello).await {
             Ok(fresh) => {
                 tracing::info!(server, "a server lost its session; a new one was begun");
                 let fresh = Arc::new(fresh);

@@ -8,10 +8,10 @@ use crate::protocol::error::Layer;
 use crate::protocol::object::{self, Object};
 use crate::protocol::revision::Revision;
 use crate::settings::ServerSettings;
-use crate::upstream::{Delivery, Failure, Hello, Introduction, Listener, Reply};
+use crate::upstream::{Delivery, Failure, Hello, Introduction, Known, Listener, Reply};
 
-/// Says hello, reads the answer, confirms it.
-pub(super) async fn run(wire: &Wire, hello: &Hello) -> Result<Introduction, Failure> {
+/// Finds out the era, if it is not known; says hello to a legacy server, reads the answer, confirms it.
+pub(super) async fn run(wire: &Wire, _known: &Known, hello: &Hello) -> Result<Introduction, Failure> {
     let id = wire.allot();
     let Hello { revision, capabilities, client_info } = hello;
     let message = format!(
@@ -55,7 +55,7 @@ fn read(response: &Response) -> Result<Introduction, String> {
     }
     let result = Object::parse(response.result().unwrap_or_default()).map_err(|e| e.to_string())?;
     let version = result.text("protocolVersion").ok_or("it names no protocol version")?;
-    let revision = Revision::parse(&version).map_err(|e| format!("its {e}"))?;
+    let revision = Revision::legacy(&version).map_err(|e| format!("its {e}"))?;
     let part = |name| match result.get(name) {
         Some(raw) if raw.starts_with('{') => raw.into(),
         _ => "{}".into(),

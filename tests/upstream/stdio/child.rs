@@ -8,10 +8,12 @@ use bytes::Bytes;
 use mcpgate::protocol::envelope::{Notification, Request, Response};
 use mcpgate::protocol::revision::Revision;
 use mcpgate::settings::ServerSettings;
-use mcpgate::settings::servers::{Isolation, StdioSettings, TimeoutSettings, TransportSettings};
+use mcpgate::settings::servers::{
+    Isolation, ProtocolSetting, StdioSettings, TimeoutSettings, TransportSettings,
+};
 use mcpgate::telemetry::Metrics;
 use mcpgate::upstream::stdio::{Guard, StdioLink};
-use mcpgate::upstream::{Failure, Hello, Listener, Reply, UpstreamId};
+use mcpgate::upstream::{Failure, Hello, Known, Listener, Reply, UpstreamId};
 use serde_json::{Value, json};
 use tokio::sync::{Mutex, mpsc};
 use tokio::time::timeout;
@@ -68,6 +70,7 @@ impl Child {
             env: Default::default(),
             cwd: None,
             max: 1,
+            per_session: 1,
         };
         let timeouts = TimeoutSettings { start: SOON, ..TimeoutSettings::default() };
         Self { settings, timeouts, max_message: 1 << 20, guard: None, tasks: TaskTracker::new() }
@@ -113,6 +116,7 @@ impl Child {
             name: "scripted".to_owned(),
             transport: TransportSettings::Stdio(self.settings),
             isolation: Isolation::Session,
+            protocol: ProtocolSetting::Pinned(Revision::LATEST_LEGACY),
             timeouts: self.timeouts,
             max_message: self.max_message,
             include: Vec::new(),
@@ -126,7 +130,7 @@ impl Child {
         let (ear, heard) = Ear::new();
         let guard = self.guard.unwrap_or_else(Guard::none);
         let metrics = Arc::new(Metrics::default());
-        let opening = StdioLink::open(server, hello, 0, ear, &guard, &self.tasks, &metrics);
+        let opening = StdioLink::open(server, Known::Legacy, hello, 0, ear, &guard, &self.tasks, &metrics);
         let link = timeout(SOON, opening).await.expect("opening ends")?;
         Ok(Opened { link, heard: Mutex::new(heard), tasks: self.tasks })
     }

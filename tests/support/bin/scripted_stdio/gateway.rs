@@ -7,10 +7,12 @@ use bytes::Bytes;
 use mcpgate::protocol::envelope::{Notification, Request};
 use mcpgate::protocol::revision::Revision;
 use mcpgate::settings::ServerSettings;
-use mcpgate::settings::servers::{Isolation, StdioSettings, TimeoutSettings, TransportSettings};
+use mcpgate::settings::servers::{
+    Isolation, ProtocolSetting, StdioSettings, TimeoutSettings, TransportSettings,
+};
 use mcpgate::telemetry::Metrics;
 use mcpgate::upstream::stdio::{Guard, StdioLink, seal_process};
-use mcpgate::upstream::{Hello, Listener, Reply};
+use mcpgate::upstream::{Hello, Known, Listener, Reply};
 use tokio_util::task::TaskTracker;
 
 struct Deaf;
@@ -36,8 +38,10 @@ pub(crate) fn run(args: Vec<String>) -> ExitCode {
                 env: Default::default(),
                 cwd: None,
                 max: 1,
+                per_session: 1,
             }),
             isolation: Isolation::Session,
+            protocol: ProtocolSetting::Pinned(Revision::LATEST_LEGACY),
             timeouts: TimeoutSettings::default(),
             max_message: 1 << 20,
             include: Vec::new(),
@@ -49,7 +53,7 @@ pub(crate) fn run(args: Vec<String>) -> ExitCode {
             client_info: r#"{"name":"gateway","version":"0"}"#.into(),
         };
         let metrics = Arc::new(Metrics::default());
-        let link = StdioLink::open(server, hello, 0, Arc::new(Deaf), &guard, &tasks, &metrics)
+        let link = StdioLink::open(server, Known::Legacy, hello, 0, Arc::new(Deaf), &guard, &tasks, &metrics)
             .await
             .expect("a link");
         let id = link.allot();

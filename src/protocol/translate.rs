@@ -1,0 +1,14 @@
+//! The pure halves of translation between the eras: what must be changed in a message, as places and new texts.
+//!
+//! Everything else in it stays as it was, byte for byte.
+
+mod to_legacy;
+mod to_modern;
+
+use super::envelope::Span;
+
+pub use to_legacy::to_legacy;
+pub use to_modern::to_modern;
+
+/// A place in a message, and what to put there.
+pub type Change = (Span, String);

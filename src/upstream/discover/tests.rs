@@ -1,0 +1,45 @@
+//! What answers to `server/discover` are taken for.
+
+use super::*;
+use crate::protocol::envelope::Message;
+
+fn response(body: &str) -> Response {
+    let text = format!(r#"{{"jsonrpc":"2.0","id":1,{body}}}"#);
+    match Message::parse(text.into()) {
+        Ok(Message::Response(response)) => response,
+        other => panic!("{other:?}"),
+    }
+}
+
+/// L9, D4: what it says of itself is read from both places that servers write it to.
+#[test]
+fn a_modern_server_introduces_itself() {
+    let new = r#""result":{"resultType":"complete","supportedVersions":["2099-01-01","2026-07-28"],"capabilities":{"tools":{}},
+        "instructions":"x","ttlMs":0,"cacheScope":"private","_meta":{"io.modelcontextprotocol/serverInfo":{"name":"a","version":"1"}}}"#;
+    let Discovered::Modern(said) = read(&response(new)) else { panic!("it is modern") };
+    assert_eq!((said.revision, &*said.capabilities), (Revision::V2026_07_28, r#"{"tools":{}}"#));
+    assert_eq!(
+        (&*said.server_info, said.instructions.as_deref()),
+        (r#"{"name":"a","version":"1"}"#, Some("x"))
+    );
+    let early = r#""result":{"supportedVersions":["2026-07-28"],"capabilities":{},"serverInfo":{"name":"b","version":"2"}}"#;
+    let Discovered::Modern(said) = read(&response(early)) else { panic!("it is modern") };
+    assert_eq!(&*said.server_info, r#"{"name":"b","version":"2"}"#);
+}
+
+/// T64: anything but a modern answer leads to `initialize`, whatever its code.
+#[test]
+fn anything_else_is_legacy() {
+    for body in [
+        r#""error":{"code":-32601,"message":"Method not found"}"#,
+        r#""error":{"code":-32602,"message":"Invalid request parameters"}"#,
+        r#""error":{"code":-32000,"message":"Server not initialized"}"#,
+        r#""result":{}"#,
+        r#""result":null"#,
+    ] {
+        assert!(matches!(read(&response(body)), Discovered::Legacy), "{body}");
+    }
+    let other = r#""error":{"code":-32022,"message":"x","data":{"supported":["2027-01-01"],"requested":"2026-07-28"}}"#;
+    let Discovered::TooNew(versions) = read(&response(other)) else { panic!("it is modern") };
+    assert_eq!(versions, "2027-01-01");
+}

@@ -1,0 +1,19 @@
+//! Callers and servers of both eras, in every pairing, on the same URLs.
+
+#![allow(
+    clippy::unwrap_used,
+    clippy::panic,
+    clippy::indexing_slicing,
+    clippy::needless_pass_by_value,
+    reason = "a test stops where it fails, and its helpers read better without borrows"
+)]
+
+#[path = "../support/client.rs"]
+mod client;
+#[path = "../support/gateway.rs"]
+mod gateway;
+#[path = "../support/http_server.rs"]
+mod http_server;
+
+mod kit;
+mod pairings;
