@@ -9,7 +9,7 @@ use super::compose::compose;
 use super::deliver::deliver;
 use super::exchange::Exchange;
 use super::links::Connected;
-use super::rounds::Input;
+use super::rounds::{self, Input};
 use super::route::Route;
 use super::running::Underway;
 use super::serving::Serving;
@@ -43,8 +43,7 @@ impl Relay {
         let server = &route.target.server;
         let clock = Arc::new(Clock::start(&server.timeouts));
         let mut ended = self.attempt(serving, route, &clock, &Input::default()).await;
-        if serving.session.revision().era() == Era::Legacy && matches!(ended, Ended::Answered(_, Era::Modern))
-        {
+        if rounds::are_wanted(serving, &ended) {
             ended = Box::pin(self.rounds(serving, route, &clock, ended)).await;
         }
         let outcome = match &ended {

@@ -38,6 +38,13 @@ const SHOWN: usize = 256;
 #[derive(Default)]
 pub(super) struct Input(String);
 
+/// Whether a call that `ended` so goes on, since its legacy caller is to be asked something first.
+pub(super) fn are_wanted(serving: Serving<'_>, ended: &Ended) -> bool {
+    let Ended::Answered(response, Era::Modern) = ended else { return false };
+    serving.session.revision().era() == Era::Legacy
+        && !matches!(input::read(serving.request.method(), response), ModernResult::Complete)
+}
+
 // === impl Input ===
 
 impl Input {
