@@ -75,12 +75,13 @@ impl Relay {
         mut ended: Ended,
     ) -> Ended {
         let server = &route.target.server.name;
-        let mut backoff = Backoff::new(PACE);
-        for _ in 0..=MOST_ROUNDS {
+        let (mut rounds, mut backoff) = (0, Backoff::new(PACE));
+        loop {
             let Ended::Answered(response, Era::Modern) = &ended else { return ended };
             let input = match input::read(serving.request.method(), response) {
                 ModernResult::Complete => return ended,
                 ModernResult::Malformed(why) => return Ended::Failed(bad_answer(server, why)),
+                ModernResult::Wanting(_) if rounds == MOST_ROUNDS => return Ended::Failed(too_many(server)),
                 ModernResult::Wanting(wanted) if wanted.requests.is_empty() => {
                     let pause = tokio::time::sleep(backoff.wait());
                     match self.unless_over(serving, route, clock, pause).await {
@@ -97,8 +98,8 @@ impl Relay {
                 }
             };
             ended = self.attempt(serving, route, clock, &input).await;
+            rounds += 1;
         }
-        Ended::Failed(too_many(server))
     }
 
     /// Asks the caller everything that `wanted` has, at once; gives the answers by their keys.
@@ -140,12 +141,13 @@ impl Relay {
         let Serving { session, ticket, .. } = serving;
         let server = &route.target.server.name;
         tokio::select! {
+            // The end of a session drops its questions: that it ended says more.
             biased;
-            done = work => Ok(done),
             () = ticket.cancelled() => Err(Ended::Cancelled),
             () = session.ended.cancelled() => Err(Ended::Failed(session_ended(server))),
             // Nothing is at the server meanwhile, so its own limit in time does not count.
             limit = clock.over() => Err(Ended::TimedOut(timed_out(server, limit))),
+            done = work => Ok(done),
         }
     }
 }

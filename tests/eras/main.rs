@@ -16,4 +16,6 @@ mod gateway;
 mod http_server;
 
 mod kit;
+mod legacy_callers;
 mod pairings;
+mod rounds;
