@@ -170,9 +170,8 @@ fn asked<'a>(
     async move {
         let said = answer.await.unwrap_or_else(|_| Err(Refused::gone()));
         let said = said.map_err(|refused| no_answer(&server, &request.method, &refused.message))?;
-        let answer = match Message::parse(said) {
-            Ok(Message::Response(answer)) => answer,
-            _ => return Err(no_answer(&server, &request.method, "the answer cannot be read")),
+        let Ok(Message::Response(answer)) = Message::parse(said) else {
+            return Err(no_answer(&server, &request.method, "the answer cannot be read"));
         };
         Ok((request.key.to_string(), result_of(&server, request, &answer)?))
     }

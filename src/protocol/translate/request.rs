@@ -36,8 +36,9 @@ pub fn for_modern(request: &Request, place: Option<Span>, told: &Told<'_>) -> Ve
     changes
 }
 
-/// What must change in a modern caller's `_meta` at `place` for a legacy server, which knows none of the keys that
-/// the modern era reserves (X32, X39); `token` is the raw progress token, if the caller gave one.
+/// A modern caller's `_meta` at `place` as a legacy server takes it; `token` is raw, if the caller gave one.
+///
+/// A legacy server knows none of the keys that the modern era reserves (X32, X39).
 pub fn for_legacy(request: &Request, place: Span, token: Option<&str>) -> Change {
     let mut members = Members::default();
     members.kept(request, Some(place));
