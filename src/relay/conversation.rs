@@ -8,8 +8,8 @@ use std::sync::{Arc, Mutex, OnceLock};
 use tokio_util::task::TaskTracker;
 
 use super::asks::Asks;
-use super::declared::Declared;
 use super::links::Links;
+use super::presented::Presented;
 use super::relist::OwnLists;
 use super::running::Running;
 use crate::catalog::Kind;
@@ -29,7 +29,7 @@ pub struct Conversation {
     /// URIs seen in results that no list has, and the server they came from.
     pub(super) seen_uris: Mutex<SeenUris>,
     /// What modern servers are told of the caller, once one is.
-    pub(super) declared: OnceLock<Declared>,
+    pub(super) presented: OnceLock<Presented>,
     given: [AtomicU64; 4],
     tasks: TaskTracker,
 }
@@ -65,7 +65,7 @@ impl Conversation {
             subscriptions: Mutex::default(),
             own_lists: OwnLists::default(),
             seen_uris: Mutex::default(),
-            declared: OnceLock::new(),
+            presented: OnceLock::new(),
             given: Default::default(),
             tasks,
         }

@@ -13,8 +13,8 @@ use super::Relay;
 use super::ask::{self, Belonging};
 use super::call::{Ended, failed, session_ended, timed_out};
 use super::clock::Clock;
-use super::declared::declared;
 use super::exchange::Exchange;
+use super::presented::presented;
 use super::route::Route;
 use super::serving::Serving;
 use super::shared::Pick;
@@ -112,7 +112,7 @@ impl Relay {
     ) -> Result<Vec<(String, String)>, Ended> {
         let Serving { session, .. } = serving;
         let server = &route.target.server;
-        let declared = declared(session).class;
+        let declared = presented(session).class;
         for request in &wanted.requests {
             let params = request.params.and_then(|raw| Object::parse(raw).ok());
             let needed = ask::capability_for(&request.method, params.as_ref());

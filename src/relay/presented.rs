@@ -7,7 +7,7 @@ use crate::protocol::translate;
 use crate::upstream::Hello;
 
 /// What modern servers are told of a caller.
-pub(super) struct Declared {
+pub(super) struct Presented {
     /// Members of `_meta`, raw.
     pub(super) meta: Box<str>,
     /// What the caller can be asked: of no other kind may an input request be (R4).
@@ -15,8 +15,8 @@ pub(super) struct Declared {
 }
 
 /// What modern servers are told of the caller of `session`.
-pub(super) fn declared(session: &Session) -> &Declared {
-    session.attached.declared.get_or_init(|| {
+pub(super) fn presented(session: &Session) -> &Presented {
+    session.attached.presented.get_or_init(|| {
         let greeting = &session.greeting;
         let hello = Hello {
             revision: greeting.revision,
@@ -24,6 +24,6 @@ pub(super) fn declared(session: &Session) -> &Declared {
             client_info: greeting.client_info.clone(),
         };
         let said = translate::capabilities(&hello.capabilities, hello.revision);
-        Declared { meta: hello.meta().into(), class: CapabilityClass::of(&said) }
+        Presented { meta: hello.meta().into(), class: CapabilityClass::of(&said) }
     })
 }
