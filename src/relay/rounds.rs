@@ -208,7 +208,7 @@ fn undeclared(server: &str, method: &Method) -> RpcError {
 
 fn bad_answer(server: &str, why: &str) -> RpcError {
     let message = format!("Server `{server}` answered with what its protocol does not allow: {why}.");
-    RpcError::new(Code::Internal, "bad_input_request", message).at(server, Layer::Call)
+    RpcError::new(Code::Internal, "bad_result", message).at(server, Layer::Call)
 }
 
 fn too_many(server: &str) -> RpcError {

@@ -292,7 +292,7 @@ async fn a_malformed_want_is_the_servers_error() {
         server.on(rpc("tools/call"), Answer::result(&result.to_string()));
         let gateway = setup(&server).start().await;
         let ended = caller(&gateway).await.post(&call(1)).await.response().await;
-        assert_eq!(reason(&ended), "bad_input_request", "{result}");
+        assert_eq!(reason(&ended), "bad_result", "{result}");
         assert_eq!(server.count(rpc("tools/call")), 1);
     }
     let server = HttpServer::modern().await;
@@ -300,7 +300,7 @@ async fn a_malformed_want_is_the_servers_error() {
     let gateway = setup(&server).start().await;
     let client = gateway.client("/servers/u1/mcp").initialize_with(LEGACY, all_capabilities()).await;
     let params = json!({"ref": {"type": "ref/prompt", "name": "p"}, "argument": {"name": "a", "value": ""}});
-    assert_eq!(reason(&client.call(1, "completion/complete", params).await), "bad_input_request");
+    assert_eq!(reason(&client.call(1, "completion/complete", params).await), "bad_result");
 }
 
 /// case-H11: a caller that takes only JSON cannot be asked, and hears so at once.
