@@ -15,5 +15,8 @@ mod gateway;
 #[path = "../support/http_server.rs"]
 mod http_server;
 
+mod edge;
 mod kit;
+mod leaving;
 mod pairings;
+mod sessionless;
