@@ -51,7 +51,7 @@ use crate::session::event::EventId;
 use crate::session::streams::ResumeError;
 use crate::session::{Binding, EndReason, Reader, SessionId, Sessions};
 use crate::settings::Settings;
-use crate::store::{Registry, SessionStore};
+use crate::store::{Registry, Sealer, SessionStore};
 use crate::telemetry::Metrics;
 use crate::tenancy::Principal;
 use crate::upstream::Connector;
@@ -84,6 +84,9 @@ pub struct Relay {
     /// Where last good catalogs are kept, if anywhere.
     files: Option<Files>,
     connector: Connector,
+    #[allow(dead_code, reason = "parked calls and tasks come next")]
+    /// Seals what callers carry for the gateway.
+    sealer: Arc<Sealer>,
     children: places::Places,
     shared: shared::SharedLinks,
     /// Held by the one who asks a server for its era.
@@ -107,6 +110,7 @@ impl Relay {
     pub fn new(
         settings: &Settings,
         store: Arc<dyn SessionStore>,
+        sealer: Arc<Sealer>,
         connector: Connector,
         tasks: TaskTracker,
         metrics: Arc<Metrics>,
@@ -123,6 +127,7 @@ impl Relay {
             catalog,
             files,
             connector,
+            sealer,
             children: places::Places::default(),
             shared: shared::SharedLinks::default(),
             probing: Registry::new(),
