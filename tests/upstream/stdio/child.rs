@@ -151,7 +151,7 @@ impl Child {
         };
         let (ear, heard) = Ear::new();
         let guard = self.guard.unwrap_or_else(Guard::none);
-        let metrics = Arc::new(Metrics::default());
+        let metrics = Arc::new(Metrics::new(["scripted"], []));
         let opening = StdioLink::open(server, self.known, hello, 0, ear, &guard, &self.tasks, &metrics);
         let link = timeout(SOON, opening).await.expect("opening ends")?;
         Ok(Opened { link, heard: Mutex::new(heard), tasks: self.tasks, metrics })

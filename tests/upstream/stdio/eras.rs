@@ -10,7 +10,7 @@ use serde_json::{Value, json};
 
 use super::child::{Child, Opened};
 
-const STARTED: &str = r#"mcpgate_upstream_children_started_total{server="scripted"}"#;
+const STARTED: &str = r#"mcpgate_upstream_process_starts_total{server="scripted"}"#;
 
 /// Of this the patience with `server/discover` is a twentieth.
 const START: Duration = Duration::from_secs(4);
