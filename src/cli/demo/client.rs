@@ -67,34 +67,32 @@ impl Client {
 
     /// What the server says of itself, once for all or whenever it is asked.
     pub(super) fn introduction(self) -> Value {
-        let mut said = json!({
-            "capabilities": {"tools": {}, "resources": {}, "prompts": {}, "completions": {}},
-            "instructions": INSTRUCTIONS,
-        });
         match self.era() {
-            Era::Legacy => {
-                said["protocolVersion"] = json!(self.revision.as_str());
-                said["capabilities"]["logging"] = json!({});
-                said["serverInfo"] = server_info();
-            }
-            Era::Modern => said["supportedVersions"] = versions(),
+            Era::Legacy => json!({
+                "protocolVersion": self.revision.as_str(),
+                "capabilities": {"tools": {}, "resources": {}, "prompts": {}, "completions": {}, "logging": {}},
+                "serverInfo": server_info(),
+                "instructions": INSTRUCTIONS,
+            }),
+            Era::Modern => json!({
+                "supportedVersions": versions(),
+                "capabilities": {"tools": {}, "resources": {}, "prompts": {}, "completions": {}},
+                "instructions": INSTRUCTIONS,
+            }),
         }
-        said
     }
 
     /// A result of `method`, with what its era adds to every result (M6, K1, R8).
     pub(super) fn dress(self, method: &Method, mut result: Value) -> Value {
-        if self.era() == Era::Legacy {
-            return result;
-        }
-        if result["resultType"].is_null() {
-            result["resultType"] = json!("complete");
+        let (Era::Modern, Value::Object(members)) = (self.era(), &mut result) else { return result };
+        if !members.contains_key("resultType") {
+            members.insert("resultType".to_owned(), json!("complete"));
             if !matches!(method, Method::ToolsCall | Method::PromptsGet | Method::Complete) {
-                result["ttlMs"] = json!(FRESH);
-                result["cacheScope"] = json!("public");
+                members.insert("ttlMs".to_owned(), json!(FRESH));
+                members.insert("cacheScope".to_owned(), json!("public"));
             }
         }
-        result["_meta"] = json!({meta::SERVER_INFO: server_info()});
+        members.insert("_meta".to_owned(), json!({meta::SERVER_INFO: server_info()}));
         result
     }
 }
