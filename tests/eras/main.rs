@@ -20,3 +20,4 @@ mod kit;
 mod leaving;
 mod pairings;
 mod sessionless;
+mod stdio_servers;
