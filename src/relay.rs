@@ -12,6 +12,7 @@ mod clock;
 mod coalesce;
 mod compose;
 mod conversation;
+mod declared;
 mod deliver;
 mod era;
 mod exchange;
@@ -19,6 +20,7 @@ mod initialize;
 mod keep;
 mod links;
 mod listener;
+mod listens;
 mod lists;
 mod log_level;
 pub mod modern;
@@ -86,6 +88,7 @@ pub struct Relay {
     connector: Connector,
     children: places::Places,
     shared: shared::SharedLinks,
+    listens: listens::Listens,
     /// Held by the one who asks a server for its era.
     probing: Registry<Arc<str>, Arc<tokio::sync::Mutex<()>>>,
     /// Lists of shared links that are being read again.
@@ -125,6 +128,7 @@ impl Relay {
             connector,
             children: places::Places::default(),
             shared: shared::SharedLinks::default(),
+            listens: listens::Listens::default(),
             probing: Registry::new(),
             relisting: coalesce::Coalesced::default(),
             in_flight: settings.limits.in_flight_per_session,

@@ -5,7 +5,7 @@ use std::time::Duration;
 
 use tokio_util::sync::CancellationToken;
 
-use super::{Relay, Session};
+use super::{Relay, Session, subscribe};
 use crate::catalog::Kind;
 use crate::session::notices::Notice;
 
@@ -28,6 +28,14 @@ impl Relay {
             for session in self.sessions.all() {
                 self.tell_changes(&session);
             }
+        }
+    }
+
+    /// Notes for one session that a resource changed, by the server's own URI, if it wants to hear of it.
+    pub(super) fn tell_updated(&self, session: &Session, server: &str, own: &str) {
+        if subscribe::is_subscribed(session, server, own) {
+            let uri = subscribe::callers_uri(session, server, own);
+            session.streams.notice(Notice::Updated(uri));
         }
     }
 

@@ -9,6 +9,7 @@ use tokio_util::task::TaskTracker;
 
 use super::asks::Asks;
 use super::links::Links;
+use super::listens::SessionLists;
 use super::relist::OwnLists;
 use super::running::Running;
 use crate::catalog::Kind;
@@ -25,6 +26,8 @@ pub struct Conversation {
     /// By the caller's URI: the server, and the server's own URI.
     pub(super) subscriptions: Mutex<BTreeMap<String, Subscription>>,
     pub(super) own_lists: OwnLists,
+    /// Which lists of modern servers it wants to hear of.
+    pub(super) modern_lists: SessionLists,
     /// URIs seen in results that no list has, and the server they came from.
     pub(super) seen_uris: Mutex<SeenUris>,
     given: [AtomicU64; 4],
@@ -61,6 +64,7 @@ impl Conversation {
             asks: Asks::new(epoch),
             subscriptions: Mutex::default(),
             own_lists: OwnLists::default(),
+            modern_lists: SessionLists::default(),
             seen_uris: Mutex::default(),
             given: Default::default(),
             tasks,
@@ -95,6 +99,7 @@ impl Conversation {
 impl Attachment for Conversation {
     fn on_end(&self, _reason: EndReason) {
         self.asks.drop_all();
+        self.modern_lists.clear();
         self.links.close_all(&self.tasks);
     }
 }

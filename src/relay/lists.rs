@@ -73,6 +73,7 @@ impl Relay {
             view = self.view(session, endpoint, kind);
         }
         session.attached.show(kind, view.digest());
+        self.want_shown(session, endpoint, kind);
         view
     }
 

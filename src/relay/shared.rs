@@ -19,8 +19,7 @@ use crate::protocol::envelope::{Notification, Request};
 use crate::protocol::error::Code;
 use crate::protocol::method::Method;
 use crate::protocol::object::Object;
-use crate::protocol::revision::Revision;
-use crate::session::notices::Notice;
+use crate::protocol::revision::{Era, Revision};
 use crate::settings::ServerSettings;
 use crate::store::{Epoch, Registry, lock};
 use crate::upstream::{Failure, Hello, Listener, Reply};
@@ -240,6 +239,10 @@ impl Relay {
         link: &Connected,
         at: usize,
     ) {
+        // A modern server is told the level with each request, and is listened to apart from its link.
+        if link.link.era() == Era::Modern {
+            return;
+        }
         let sessions = self.sessions_of(tenant);
         if let Some(level) = super::log_level::most_verbose(&sessions) {
             super::log_level::send(link, level).await;
@@ -301,13 +304,10 @@ impl Listener for SharedOrigin {
 }
 
 impl SharedOrigin {
-    /// Tells the sessions of the tenant that subscribed.
+    /// Tells the sessions of the tenant that want to hear of it.
     fn updated(&self, relay: &Relay, uri: &str) {
         for session in relay.sessions_of(self.tenant.as_deref()) {
-            if subscribe::is_subscribed(&session, &self.server.name, uri) {
-                let uri = subscribe::callers_uri(&session, &self.server.name, uri);
-                session.streams.notice(Notice::Updated(uri));
-            }
+            relay.tell_updated(&session, &self.server.name, uri);
         }
     }
 }
