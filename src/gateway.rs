@@ -1,6 +1,7 @@
 //! The composition root: the only place that knows every layer. Builds, serves, drains.
 
 mod reload;
+mod seal_keys;
 
 use std::net::SocketAddr;
 use std::path::PathBuf;
@@ -87,7 +88,8 @@ impl Gateway {
         let connector = Connector::new(HttpClient::new(), guard, tasks.clone(), metrics.clone())
             .with_patience(Patience::within(settings.shutdown.children));
         let store = Arc::new(MemoryStore::default());
-        let relay = Relay::new(&settings, store, connector, tasks.clone(), metrics.clone());
+        let sealer = Arc::new(seal_keys::sealer(settings.state_dir.as_deref()));
+        let relay = Relay::new(&settings, store, sealer, connector, tasks.clone(), metrics.clone());
         let draining = CancellationToken::new();
         let edge =
             Edge::new(&settings, listen, relay.clone(), tasks.clone(), metrics.clone(), draining.clone())?;

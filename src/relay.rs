@@ -53,7 +53,7 @@ use crate::session::event::EventId;
 use crate::session::streams::ResumeError;
 use crate::session::{Binding, EndReason, Reader, SessionId, Sessions};
 use crate::settings::Settings;
-use crate::store::{Registry, SessionStore};
+use crate::store::{Registry, Sealer, SessionStore};
 use crate::telemetry::Metrics;
 use crate::tenancy::Principal;
 use crate::upstream::Connector;
@@ -86,6 +86,9 @@ pub struct Relay {
     /// Where last good catalogs are kept, if anywhere.
     files: Option<Files>,
     connector: Connector,
+    #[allow(dead_code, reason = "parked calls and tasks come next")]
+    /// Seals what callers carry for the gateway.
+    sealer: Arc<Sealer>,
     children: places::Places,
     shared: shared::SharedLinks,
     listens: listens::Listens,
@@ -110,6 +113,7 @@ impl Relay {
     pub fn new(
         settings: &Settings,
         store: Arc<dyn SessionStore>,
+        sealer: Arc<Sealer>,
         connector: Connector,
         tasks: TaskTracker,
         metrics: Arc<Metrics>,
@@ -126,6 +130,7 @@ impl Relay {
             catalog,
             files,
             connector,
+            sealer,
             children: places::Places::default(),
             shared: shared::SharedLinks::default(),
             listens: listens::Listens::default(),

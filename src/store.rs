@@ -12,6 +12,7 @@ pub mod lock;
 pub mod memory;
 pub mod record;
 pub mod registry;
+pub mod seal;
 pub mod sessions;
 
 pub use change_bus::ChangeBus;
@@ -22,4 +23,5 @@ pub use lock::lock;
 pub use memory::{MemoryBus, MemoryLeases, MemoryStore};
 pub use record::{Epoch, Record, ReplicaId, SessionKey};
 pub use registry::Registry;
+pub use seal::Sealer;
 pub use sessions::SessionStore;
