@@ -18,7 +18,7 @@ use super::{Edge, headers};
 use crate::protocol::envelope::{Malformed, Message, Request, batch};
 use crate::protocol::method::Method;
 use crate::relay::request::Batching;
-use crate::relay::{Answer, Busy, Session};
+use crate::relay::{Answer, Session};
 use initialize::initialize;
 
 pub(super) use initialize::not_opened;
@@ -63,8 +63,8 @@ pub(super) async fn post(
         Ok(Answer::Json(text)) => Ok(json_text(text)),
         Ok(Answer::Accepted) => Ok(empty(StatusCode::ACCEPTED)),
         Ok(Answer::Stream(reader)) => Ok(sse(Body::new(SseBody::new(edge, &admitted.caller, reader)))),
-        Err(busy @ Busy) => {
-            let refused = Refused::caller(StatusCode::TOO_MANY_REQUESTS, "session_busy", busy.to_string());
+        Err(busy) => {
+            let refused = Refused::caller(StatusCode::TOO_MANY_REQUESTS, busy.reason(), busy.to_string());
             Err(refuse(refused.with(Extra::RetryAfter(1))))
         }
     }

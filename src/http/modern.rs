@@ -25,7 +25,7 @@ use crate::protocol::error::Code;
 use crate::protocol::method::Method;
 use crate::protocol::object::{Object, items};
 use crate::protocol::revision::Era;
-use crate::relay::{Busy, Claim, Form, ModernAnswer};
+use crate::relay::{Claim, Form, ModernAnswer};
 
 pub(super) use note::era_of_note;
 
@@ -94,8 +94,8 @@ pub(super) async fn request(
         Ok(ModernAnswer::Stream(reader, open)) => {
             Ok(sse(Body::new(SseBody::new(edge, &admitted.caller, reader).cancelling(open))))
         }
-        Err(busy @ Busy) => {
-            let refused = Refused::caller(StatusCode::TOO_MANY_REQUESTS, "session_busy", busy.to_string());
+        Err(busy) => {
+            let refused = Refused::caller(StatusCode::TOO_MANY_REQUESTS, busy.reason(), busy.to_string());
             Err(refused.with(Extra::RetryAfter(1)).of(Some(&id)))
         }
     }

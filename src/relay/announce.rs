@@ -7,6 +7,7 @@ use tokio_util::sync::CancellationToken;
 
 use super::{Relay, Session, subscribe};
 use crate::catalog::Kind;
+use crate::protocol::revision::Era;
 use crate::session::notices::Notice;
 
 /// How long changes are gathered before sessions are looked at.
@@ -37,11 +38,21 @@ impl Relay {
             let uri = subscribe::callers_uri(session, server, own);
             session.streams.notice(Notice::Updated(uri));
         }
+        session.attached.listens.all().iter().for_each(|open| open.updated(server, own));
     }
 
     /// Notes for one session what differs from what it was last shown.
     pub(super) fn tell_changes(self: &Arc<Self>, session: &Arc<Session>) {
         let Some(endpoint) = self.endpoint(&session.binding.endpoint) else { return };
+        for open in session.attached.listens.all() {
+            for kind in Kind::ALL.into_iter().filter(|kind| open.hears(*kind)) {
+                open.shows(kind, self.known_view(session, &endpoint, kind).digest());
+            }
+        }
+        // A modern caller hears only what it listens to; what it was shown stays what it knows.
+        if session.revision().era() == Era::Modern {
+            return;
+        }
         for kind in Kind::ALL {
             if !session.attached.was_shown(kind) {
                 continue;

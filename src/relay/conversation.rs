@@ -9,6 +9,7 @@ use tokio_util::task::TaskTracker;
 
 use super::asks::Asks;
 use super::links::Links;
+use super::listen::SessionListens;
 use super::listens::SessionLists;
 use super::relist::OwnLists;
 use super::running::Running;
@@ -26,6 +27,8 @@ pub struct Conversation {
     /// By the caller's URI: the server, and the server's own URI.
     pub(super) subscriptions: Mutex<BTreeMap<String, Subscription>>,
     pub(super) own_lists: OwnLists,
+    /// The listens that are open for it.
+    pub(super) listens: SessionListens,
     /// Which lists of modern servers it wants to hear of.
     pub(super) modern_lists: SessionLists,
     /// URIs seen in results that no list has, and the server they came from.
@@ -64,6 +67,7 @@ impl Conversation {
             asks: Asks::new(epoch),
             subscriptions: Mutex::default(),
             own_lists: OwnLists::default(),
+            listens: SessionListens::default(),
             modern_lists: SessionLists::default(),
             seen_uris: Mutex::default(),
             given: Default::default(),
@@ -88,6 +92,11 @@ impl Conversation {
         let Some(given) = self.given.get(kind.index()) else { return false };
         let old = given.load(Relaxed);
         old != 0 && given.swap(digest.max(1), Relaxed) != digest.max(1)
+    }
+
+    /// What the caller was last shown of a kind, if it ever asked.
+    pub(super) fn shown(&self, kind: Kind) -> Option<u64> {
+        self.given.get(kind.index()).map(|g| g.load(Relaxed)).filter(|digest| *digest != 0)
     }
 
     /// Whether the caller ever asked for a kind.

@@ -22,7 +22,8 @@ use crate::settings::servers::{Isolation, TransportSettings};
 use crate::store::Registry;
 use crate::upstream::{Delivery, Failure};
 
-pub(super) use interest::SessionLists;
+pub(super) use interest::{SessionLists, list_of};
+pub(super) use pace::Backoff;
 
 /// All upstream listens.
 #[derive(Default)]
@@ -154,14 +155,6 @@ impl Wanted {
                 Err(Failure { server: name, layer, reason: "timed_out", message, delivery })
             }
         }
-    }
-
-    /// What is acknowledged of it at this moment.
-    pub(super) fn accepted_now(&self) -> Option<Filter> {
-        let answers = self.standing.answers();
-        let answer = answers.borrow();
-        let accepted = answer.outcome.as_ref().ok().filter(|_| answer.version >= self.version)?;
-        Some(self.filter.and(accepted))
     }
 }
 

@@ -83,8 +83,11 @@ impl Relay {
         form: Form,
         request_id: Arc<str>,
     ) -> Result<ModernAnswer, Busy> {
+        if *request.method() == Method::Listen {
+            return self.listen(caller, endpoint, claim, &request, form).await;
+        }
         let session = self.implicit_session(caller, endpoint, claim);
-        let running = session.run(self.in_flight).ok_or(Busy)?;
+        let running = session.run(self.in_flight).ok_or(Busy::Requests)?;
         let outlet = Outlet::new(self.sessions.plain_streams(), form, request_id);
         let cancelled = CancellationToken::new();
         let guard = cancelled.clone().drop_guard();
@@ -127,7 +130,12 @@ impl Relay {
     }
 
     /// The implicit session of a modern caller.
-    fn implicit_session(&self, caller: &Caller, endpoint: &Endpoint, claim: &Claim) -> Arc<Session> {
+    pub(super) fn implicit_session(
+        &self,
+        caller: &Caller,
+        endpoint: &Endpoint,
+        claim: &Claim,
+    ) -> Arc<Session> {
         let class = CapabilityClass::of(&claim.capabilities);
         let binding = Binding { principal: caller.binding, endpoint: endpoint.path.clone() };
         let key = ImplicitKey { binding, revision: claim.revision, class, alone: None };

@@ -22,7 +22,7 @@ use crate::protocol::object::Object;
 use crate::protocol::revision::{Era, Revision};
 use crate::settings::ServerSettings;
 use crate::store::{Epoch, Registry, lock};
-use crate::upstream::{Failure, Hello, Listener, Reply};
+use crate::upstream::{Failure, Heard, Hello, Listener, Reply};
 
 /// How many looks in a row must find no session of a tenant before its links are closed.
 const LOOKS: usize = 3;
@@ -289,6 +289,12 @@ impl Listener for SharedOrigin {
         );
     }
 
+    fn heard(&self, heard: Heard) {
+        if let Some(relay) = self.relay.upgrade() {
+            relay.catalog.note_heard(&self.server, heard);
+        }
+    }
+
     fn renewed(&self) {
         let Some(relay) = self.relay.upgrade() else { return };
         let (tenant, server) = (self.tenant.clone(), self.server.clone());
@@ -299,6 +305,9 @@ impl Listener for SharedOrigin {
                 relay.restore_shared(tenant.as_deref(), &server, &link, at).await;
             }
             relay.shared_list_changed(tenant.as_deref(), &server, &Kind::ALL);
+            for session in relay.sessions_of(tenant.as_deref()) {
+                session.attached.listens.missed(&server.name);
+            }
         });
     }
 }
