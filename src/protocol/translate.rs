@@ -4,12 +4,12 @@
 
 mod capabilities;
 pub mod content;
-pub mod input;
 mod item;
 mod members;
 pub mod request;
 mod to_legacy;
 mod to_modern;
+pub mod wanted;
 
 use super::envelope::Span;
 

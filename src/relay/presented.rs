@@ -1,9 +1,10 @@
 //! What modern servers are told of the caller of a legacy session: the same with each request, so made once (X3, X4).
 
 use super::Session;
-use super::links::relayable;
+use super::links::hello_of;
 use crate::protocol::capability::CapabilityClass;
 use crate::protocol::translate;
+use crate::settings::ServerSettings;
 use crate::upstream::Hello;
 
 /// What modern servers are told of a caller.
@@ -14,15 +15,11 @@ pub(super) struct Presented {
     pub(super) class: CapabilityClass,
 }
 
-/// What modern servers are told of the caller of `session`.
-pub(super) fn presented(session: &Session) -> &Presented {
+/// What `server`, and every other modern one, is told of the caller of `session`.
+pub(super) fn presented<'a>(session: &'a Session, server: &ServerSettings) -> &'a Presented {
     session.attached.presented.get_or_init(|| {
-        let greeting = &session.greeting;
-        let hello = Hello {
-            revision: greeting.revision,
-            capabilities: relayable(&greeting.capabilities),
-            client_info: greeting.client_info.clone(),
-        };
+        // It depends on the session alone: which legacy revision the server would be asked for changes nothing.
+        let hello = Hello { revision: session.revision(), ..hello_of(session, server) };
         let said = translate::capabilities(&hello.capabilities, hello.revision);
         Presented { meta: hello.meta().into(), class: CapabilityClass::of(&said) }
     })
