@@ -9,6 +9,7 @@ use super::compose::compose;
 use super::deliver::deliver;
 use super::exchange::Exchange;
 use super::links::Connected;
+use super::request::respond;
 use super::rounds::{self, Input};
 use super::route::Route;
 use super::running::Underway;
@@ -30,6 +31,8 @@ pub(super) enum Ended {
     Failed(RpcError),
     /// By one of its limits in time.
     TimedOut(RpcError),
+    /// With nothing more to say than that it is done.
+    Done,
     /// By its caller, who wants no response any more.
     Cancelled,
 }
@@ -39,19 +42,30 @@ pub(super) enum Ended {
 impl Relay {
     /// Carries a request along `route`; gives the message for the caller, or none if it was cancelled.
     pub(super) async fn call(self: &Arc<Self>, serving: Serving<'_>, route: &Route) -> Option<Text> {
-        let request = serving.request;
-        let server = &route.target.server;
-        let clock = Arc::new(Clock::start(&server.timeouts));
+        let clock = Arc::new(Clock::start(&route.target.server.timeouts));
         let mut ended = self.attempt(serving, route, &clock, &Input::default()).await;
         if rounds::are_wanted(serving, &ended) {
             ended = Box::pin(self.rounds(serving, route, &clock, ended)).await;
         }
+        self.conclude(serving, route, &clock, ended)
+    }
+
+    /// The message for the caller of a request that `ended` so, which is counted.
+    pub(super) fn conclude(
+        &self,
+        serving: Serving<'_>,
+        route: &Route,
+        clock: &Clock,
+        ended: Ended,
+    ) -> Option<Text> {
+        let request = serving.request;
+        let server = &route.target.server;
         let outcome = match &ended {
             Ended::Answered(response, _) if response.error().is_some() => CallOutcome::RpcError,
             Ended::Answered(response, _) if is_tool_error(request.method(), response) => {
                 CallOutcome::ToolError
             }
-            Ended::Answered(..) => CallOutcome::Ok,
+            Ended::Answered(..) | Ended::Done => CallOutcome::Ok,
             Ended::TimedOut(_) => CallOutcome::Timeout,
             Ended::Failed(_) => CallOutcome::Unavailable,
             Ended::Cancelled => CallOutcome::Cancelled,
@@ -64,6 +78,7 @@ impl Relay {
                 tracing::warn!(request.id = id, server = %server.name, layer, reason = error.reason, "{}", error.message);
                 Some(error.to_message(Some(request.id()), Some(id)).into())
             }
+            Ended::Done => Some(respond(request.id(), b"{}").into()),
             Ended::Cancelled => None,
         }
     }
@@ -136,7 +151,7 @@ impl Relay {
         };
         let why = match &ended {
             Ended::Failed(error) | Ended::TimedOut(error) => error.reason,
-            Ended::Answered(..) | Ended::Cancelled => "cancelled by the client",
+            Ended::Answered(..) | Ended::Done | Ended::Cancelled => "cancelled by the client",
         };
         self.tell_server(&link, &id.to_string(), why);
         Ok(ended)

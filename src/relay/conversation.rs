@@ -10,13 +10,14 @@ use tokio_util::task::TaskTracker;
 use super::asks::Asks;
 use super::links::Links;
 use super::listen::SessionListens;
-use super::listens::SessionLists;
+use super::listens::{SessionLists, Wanted};
 use super::presented::Presented;
 use super::relist::OwnLists;
 use super::running::Running;
 use crate::catalog::Kind;
 use crate::session::EndReason;
 use crate::session::live::Attachment;
+use crate::store::lock;
 
 /// What the relay keeps for one session.
 pub struct Conversation {
@@ -41,10 +42,11 @@ pub struct Conversation {
 }
 
 /// One resource subscription.
-#[derive(Clone, Debug)]
 pub(super) struct Subscription {
     pub(super) server: Arc<str>,
     pub(super) own: Arc<str>,
+    /// What keeps a modern server listened to for it.
+    pub(super) listened: Option<Wanted>,
 }
 
 /// URIs of links inside results (G8), the oldest forgotten first.
@@ -113,6 +115,8 @@ impl Attachment for Conversation {
     fn on_end(&self, _reason: EndReason) {
         self.asks.drop_all();
         self.modern_lists.clear();
+        let subscriptions = std::mem::take(&mut *lock(&self.subscriptions));
+        drop(subscriptions);
         self.links.close_all(&self.tasks);
     }
 }

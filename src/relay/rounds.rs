@@ -131,7 +131,7 @@ impl Relay {
     }
 
     /// What `work` gives, unless the call is over before.
-    async fn unless_over<T>(
+    pub(super) async fn unless_over<T>(
         &self,
         serving: Serving<'_>,
         route: &Route,

@@ -23,3 +23,4 @@ mod pairings;
 mod rounds;
 mod sessionless;
 mod stdio_servers;
+mod subscriptions;
