@@ -18,5 +18,8 @@ mod http_server;
 mod edge;
 mod kit;
 mod leaving;
+mod legacy_callers;
 mod pairings;
+mod rounds;
 mod sessionless;
+mod stdio_servers;
