@@ -25,6 +25,7 @@ mod log_level;
 pub mod modern;
 mod notify;
 mod outlet;
+mod param_headers;
 mod places;
 mod reading;
 mod relist;

@@ -138,9 +138,7 @@ async fn leaving_is_not_cancelling_and_nothing_can_be_resumed() {
     gate.open();
     let rest = stays.rest().await;
     assert_eq!(rest.last().unwrap()["result"]["content"][0]["text"], "done");
-    gateway
-        .until("mcpgate_calls_total{outcome=\"ok\",server=\"u1\"}", |ok| ok == 2.0)
-        .await;
+    gateway.until("mcpgate_calls_total{outcome=\"ok\",server=\"u1\"}", |ok| ok == 2.0).await;
     assert_eq!(server.count(rpc("notifications/cancelled")), 0);
 }
 
