@@ -83,10 +83,11 @@ impl Relay {
         form: Form,
         request_id: Arc<str>,
     ) -> Result<ModernAnswer, NoSeat> {
-        let Claim { revision, capabilities, client_info, params } = claim;
-        let known = Known { revision: *revision, capabilities, client_info: client_info.as_deref() };
-        let seat = self.seat(caller, endpoint, &known)?;
-        if let Err(error) = self.check_param_headers(&seat.session, endpoint, &request, params) {
+        if *request.method() == Method::Listen {
+            return self.listen(caller, endpoint, claim, &request, form).await;
+        }
+        let seat = self.seat(caller, endpoint, &Known::of(claim))?;
+        if let Err(error) = self.check_param_headers(&seat.session, endpoint, &request, &claim.params) {
             self.metrics.request(request.method().label(), CallOutcome::RpcError);
             return Ok(ModernAnswer::Refused(error));
         }
