@@ -473,8 +473,8 @@ async fn oversize_headers_are_431_whatever_they_hold() {
     }
 }
 
-/// T11, design 12: an unknown tool or cursor is an answer like any other; so is a server's own error, but for the one
-/// that says which capability the caller lacks (T42).
+/// T11, case-G07: what is said of an unknown tool or cursor, or of params that another reader reads otherwise, is an
+/// answer like any other; so is a server's own error, but for the one that says which capability the caller lacks (T42).
 #[tokio::test]
 async fn only_errors_of_the_request_itself_have_a_status() {
     let server = HttpServer::start().await;
@@ -495,6 +495,11 @@ async fn only_errors_of_the_request_itself_have_a_status() {
             (200, -32602),
             "{accept}"
         );
+        for variant in ["Name", "NAME", "_Meta"] {
+            let mut call = echo();
+            call[variant] = json!("mcp_u1_other");
+            assert_eq!(outcome(accept, "tools/call", call).await, (200, -32602), "{accept} {variant}");
+        }
         for code in [-32602, -32601, -32600, -32603, -32050, 7] {
             server.once(rpc("tools/call"), Answer::error(code, "no"));
             assert_eq!(outcome(accept, "tools/call", echo()).await, (200, i64::from(code)), "{accept}");
