@@ -27,6 +27,7 @@ pub mod modern;
 mod notify;
 mod offered;
 mod outlet;
+mod param_headers;
 mod places;
 mod presented;
 mod reading;

@@ -15,6 +15,7 @@ use super::name::qualify;
 use super::template::Template;
 use crate::protocol::edit::Edit;
 use crate::protocol::object::quoted;
+use crate::protocol::param_header::Annotation;
 use crate::settings::ServerSettings;
 
 /// The scheme of a URI that names its server: `mcpgate:{server}/{the server's own URI}`.
@@ -35,6 +36,8 @@ pub struct View {
     closed: Bytes,
     digest: u64,
     table: HashMap<Box<str>, Target>,
+    /// Of tools that want arguments repeated in headers, by the callers' names, which (T50).
+    annotated: HashMap<Box<str>, Arc<[Annotation]>>,
     templates: Vec<(Template, Target)>,
     made: Instant,
     /// Milliseconds from `made` to when its lists were last looked at for their age.
@@ -58,7 +61,7 @@ impl View {
     /// The view that `endpoint` gives of these lists.
     pub fn new(endpoint: &Endpoint, kind: Kind, parts: Vec<Part>) -> Self {
         let mut table: HashMap<Box<str>, Target> = HashMap::new();
-        let mut templates = Vec::new();
+        let (mut templates, mut annotated) = (Vec::new(), HashMap::new());
         let mut result = format!(r#"{{"{}":["#, kind.member()).into_bytes();
         let mut first = true;
         for (server, list) in &parts {
@@ -86,6 +89,9 @@ impl View {
                         &Edit::of(item.raw.as_bytes()).replace(item.key, &quoted).finish(),
                     );
                 }
+                if let Some(wanted) = list.annotations(&item.own) {
+                    annotated.insert(name.as_str().into(), wanted.clone());
+                }
                 table.insert(name.into(), target);
             }
         }
@@ -100,6 +106,7 @@ impl View {
             digest: hasher.finish(),
             closed: result.into(),
             table,
+            annotated,
             templates,
             made: Instant::now(),
             checked_ms: AtomicU64::new(0),
@@ -121,6 +128,16 @@ impl View {
     /// Where a caller's name or listed URI leads.
     pub fn target(&self, name: &str) -> Option<&Target> {
         self.table.get(name)
+    }
+
+    /// Whether any tool wants arguments repeated in headers.
+    pub fn has_annotations(&self) -> bool {
+        !self.annotated.is_empty()
+    }
+
+    /// The arguments that a tool wants repeated in headers, by the callers' name for it.
+    pub fn annotations(&self, name: &str) -> Option<&[Annotation]> {
+        self.annotated.get(name).map(|wanted| &**wanted)
     }
 
     /// Where a URI that some template expands to leads; the most specific template wins.

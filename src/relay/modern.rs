@@ -9,6 +9,7 @@ use std::sync::Arc;
 
 use bytes::Bytes;
 use futures_util::FutureExt as _;
+use http::{HeaderName, HeaderValue};
 use tokio_util::sync::{CancellationToken, DropGuard};
 use tokio_util::task::TaskTracker;
 
@@ -37,6 +38,8 @@ pub struct Claim {
     pub capabilities: Box<str>,
     /// The client's name and version, as a raw JSON object, if it gave them (M3).
     pub client_info: Option<Box<str>>,
+    /// The `Mcp-Param-*` headers of a tool call, each sent once (T48).
+    pub params: Vec<(HeaderName, HeaderValue)>,
 }
 
 /// The answer to a modern request.
@@ -84,6 +87,10 @@ impl Relay {
             return self.listen(caller, endpoint, claim, &request, form).await;
         }
         let seat = self.seat(caller, endpoint, &Known::of(claim))?;
+        if let Err(error) = self.check_param_headers(&seat.session, endpoint, &request, &claim.params) {
+            self.metrics.request(request.method().label(), CallOutcome::RpcError);
+            return Ok(ModernAnswer::Refused(error));
+        }
         let outlet = Outlet::new(self.sessions.plain_streams(), form, request_id);
         let cancelled = CancellationToken::new();
         let guard = cancelled.clone().drop_guard();
