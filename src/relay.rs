@@ -90,7 +90,7 @@ pub struct Relay {
     children: places::Places,
     shared: shared::SharedLinks,
     /// Held by the one who asks a server for its era.
-    probing: Registry<Arc<str>, Arc<tokio::sync::Mutex<()>>>,
+    probing: Registry<Arc<str>, Arc<era::Asked>>,
     /// Lists of shared links that are being read again.
     relisting: coalesce::Coalesced<relist::TenantListKey>,
     in_flight: usize,

@@ -11,7 +11,7 @@ use super::body::{self, Form, Unread};
 use super::peer::Peer;
 use super::session::{Live, Session, Tracking};
 use super::shared::Shared;
-use super::{fault, resume};
+use super::{doubt, fault, resume};
 use crate::protocol::envelope::{Malformed, Response};
 use crate::protocol::object::Object;
 use crate::protocol::sse::ByteLimit;
@@ -24,6 +24,8 @@ const REFUSAL: ByteLimit = ByteLimit(64 << 10);
 pub(super) enum Attempt {
     /// The server answered.
     Answered(Response),
+    /// It refused by this HTTP status, with a JSON-RPC error or without one.
+    Refused(StatusCode, Option<Response>),
     /// It does not know the session, so the request did not run (case-D01).
     SessionLost,
 }
@@ -38,13 +40,30 @@ pub(super) async fn call(
 ) -> Result<Response, Failure> {
     match attempt(&shared.peer, &live.session, id, request, listener).await? {
         Attempt::Answered(response) => return Ok(response),
+        Attempt::Refused(status, error) => return Box::pin(refusal(shared, &live, status, error)).await,
         Attempt::SessionLost => {}
     }
     let live = shared.renew(&live).await?;
     match attempt(&shared.peer, &live.session, id, request, listener).await? {
         Attempt::Answered(response) => Ok(response),
+        Attempt::Refused(status, error) => Box::pin(refusal(shared, &live, status, error)).await,
         Attempt::SessionLost => Err(fault::session_lost(&shared.peer.server.name)),
     }
+}
+
+/// What a refusal comes to: the error in it, unless the server turns out to be of the other era by now: then it
+/// understood nothing, and the link is of no more use (T66).
+async fn refusal(
+    shared: &Shared,
+    live: &Live,
+    status: StatusCode,
+    error: Option<Response>,
+) -> Result<Response, Failure> {
+    let (peer, era) = (&shared.peer, live.session.era);
+    if doubt::is_doubtful(era, status, error.as_ref()) && doubt::is_other_era(peer, era).await {
+        return Err(shared.fail(fault::era_changed(&peer.server.name)));
+    }
+    error.ok_or_else(|| fault::status(&peer.server.name, status))
 }
 
 /// Sends a request once.
@@ -57,8 +76,8 @@ pub(super) async fn attempt(
 ) -> Result<Attempt, Failure> {
     let message = request.message.clone();
     let response = match &request.mirror {
-        None => peer.origin.send(Method::POST, &session.post, message).await?,
-        Some(mirror) => peer.origin.send(Method::POST, &session.mirroring(mirror), message).await?,
+        None => peer.origin.send(Method::POST, || session.post.clone(), message).await?,
+        Some(mirror) => peer.origin.send(Method::POST, || session.mirroring(mirror), message).await?,
     };
     let (head, body) = response.into_parts();
     answer(peer, session, id, head, body, listener).await
@@ -141,8 +160,7 @@ async fn refused(
         (StatusCode::UNAUTHORIZED | StatusCode::FORBIDDEN, Some(error)) if error.id() == "null" => {
             Err(fault::status(&peer.server.name, head.status))
         }
-        (_, Some(error)) => Ok(Attempt::Answered(error)),
-        (status, None) => Err(fault::status(&peer.server.name, status)),
+        (status, error) => Ok(Attempt::Refused(status, error)),
     }
 }
 
