@@ -6,6 +6,7 @@ use std::time::Duration;
 use tokio::time::Instant;
 
 use super::Relay;
+use crate::protocol::error::Layer;
 use crate::protocol::revision::{Era, Revision};
 use crate::settings::ServerSettings;
 use crate::settings::servers::{ProtocolSetting, TransportSettings};
@@ -46,6 +47,21 @@ impl Relay {
         Ok(known)
     }
 
+    /// What a link that did not open says about the era. A child that answered neither question may have choked on the
+    /// first: it is initialized at once the next time. One that was legacy and is of no use as such is asked again.
+    pub(super) fn doubt_era(&self, server: &Arc<ServerSettings>, known: Option<Era>, failure: &Failure) {
+        if pinned(server).is_some() || !matches!(server.transport, TransportSettings::Stdio(_)) {
+            return;
+        }
+        match known {
+            Some(Era::Legacy) if failure.layer == Layer::Handshake => self.catalog.note_era(server, None),
+            None | Some(Era::Modern) if failure.reason == "start_timeout" => {
+                self.catalog.note_era(server, Some(Era::Legacy));
+            }
+            _ => {}
+        }
+    }
+
     /// The era of an HTTP server, asked for once for all who wait if it is not known.
     ///
     /// # Errors
@@ -65,7 +81,10 @@ impl Relay {
         {
             return Ok(era);
         }
-        let era = self.ask(server).await?;
+        let era = self.ask(server).await.inspect_err(|failure| {
+            let (layer, reason) = (failure.layer.as_str(), failure.reason);
+            tracing::warn!(server = %server.name, layer, reason, "{}", failure.message);
+        })?;
         *asked = Some((Instant::now(), era));
         Ok(era)
     }

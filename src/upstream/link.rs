@@ -80,7 +80,7 @@ impl Link {
         listener: Arc<dyn Listener>,
     ) -> Result<Response, Failure> {
         match self {
-            Self::Stdio(link) => link.call(id, request.into().message, listener).await,
+            Self::Stdio(link) => link.call(id, request, listener).await,
             Self::Http(link) => link.call(id, request.into(), listener).await,
         }
     }

@@ -59,7 +59,9 @@ async fn shake(peer: &Arc<Peer>, hello: &Hello, begun: &mut Option<Arc<Session>>
     let refused = doubt::is_refusal(&answered);
     let response = match answered {
         // T66: where it does not say yes, it may be of the other era by now.
-        _ if refused && doubt::is_other_era(peer, Era::Legacy).await => return Err(fault::era_changed(server)),
+        _ if refused && doubt::is_other_era(peer, Era::Legacy).await => {
+            return Err(fault::era_changed(server));
+        }
         Attempt::Answered(response) | Attempt::Refused(_, Some(response)) => response,
         Attempt::Refused(_, None) | Attempt::SessionLost => return Err(fault::status(server, status)),
     };

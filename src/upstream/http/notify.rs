@@ -48,7 +48,9 @@ fn is_modern(message: &Bytes) -> bool {
     let method = method(message);
     !matches!(
         method,
-        Some(RpcMethod::Cancelled | RpcMethod::Initialized | RpcMethod::RootsListChanged | RpcMethod::Progress)
+        Some(
+            RpcMethod::Cancelled | RpcMethod::Initialized | RpcMethod::RootsListChanged | RpcMethod::Progress
+        )
     )
 }
 

@@ -131,7 +131,9 @@ async fn resume(
     for _ in 0..TRIES {
         tokio::time::sleep(wait).await;
         wait = cursor.retry.unwrap_or_default().max(backoff.wait());
-        let Ok(response) = peer.origin.send(Method::GET, || headers.clone(), Bytes::new()).await else { continue };
+        let Ok(response) = peer.origin.send(Method::GET, || headers.clone(), Bytes::new()).await else {
+            continue;
+        };
         let (head, body) = response.into_parts();
         match head.status {
             StatusCode::OK if Form::of(&head) == Form::Events => return Ok(Events::new(body, peer.limit())),
