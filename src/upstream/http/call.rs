@@ -14,6 +14,7 @@ use super::shared::Shared;
 use super::{doubt, fault, resume};
 use crate::protocol::envelope::{Malformed, Response};
 use crate::protocol::object::Object;
+use crate::protocol::revision::Era;
 use crate::protocol::sse::ByteLimit;
 use crate::upstream::{Failure, Listener, Outgoing, UpstreamId};
 
@@ -39,6 +40,9 @@ pub(super) async fn call(
     listener: &Arc<dyn Listener>,
 ) -> Result<Response, Failure> {
     match attempt(&shared.peer, &live.session, id, request, listener).await? {
+        Attempt::Answered(response) if live.session.era == Era::Modern && response.error().is_some() => {
+            return Box::pin(failed(shared, &live, response)).await;
+        }
         Attempt::Answered(response) => return Ok(response),
         Attempt::Refused(status, error) => return Box::pin(refusal(shared, &live, status, error)).await,
         Attempt::SessionLost => {}
@@ -64,6 +68,16 @@ async fn refusal(
         return Err(shared.fail(fault::era_changed(&peer.server.name)));
     }
     error.ok_or_else(|| fault::status(&peer.server.name, status))
+}
+
+/// What an error of a modern server comes to that it gives as any other answer: that, since the request may have
+/// run. But if the server is of the other era by now, no further request takes this link.
+async fn failed(shared: &Shared, live: &Live, error: Response) -> Result<Response, Failure> {
+    let (peer, era) = (&shared.peer, live.session.era);
+    if doubt::is_odd(era, &error) && doubt::is_other_era(peer, era).await {
+        shared.fail(fault::era_changed(&peer.server.name));
+    }
+    Ok(error)
 }
 
 /// Sends a request once.

@@ -14,20 +14,19 @@ use crate::settings::servers::ProtocolSetting;
 
 /// Whether the answer to a request of `era` makes it doubtful that the server is of that era.
 pub(super) fn is_doubtful(era: Era, status: StatusCode, error: Option<&Response>) -> bool {
-    let code = error.map(code);
-    match (era, code) {
-        // No modern server says less, or any other code of the protocol's own.
-        (Era::Modern, None) => is_about_message(status),
-        (Era::Modern, Some(code)) => {
-            is_about_message(status)
-                && !matches!(code, Some(-32700 | -32601 | -32602 | -32603 | -32022 | -32021 | -32020))
-        }
+    match era {
+        Era::Modern => is_about_message(status) && error.is_none_or(|error| is_odd(era, error)),
+        Era::Legacy => status == StatusCode::BAD_REQUEST && error.is_some_and(|error| is_odd(era, error)),
+    }
+}
+
+/// Whether a server of `era` that checks what it is sent would hardly give this error.
+pub(super) fn is_odd(era: Era, error: &Response) -> bool {
+    match era {
+        // What it says of sessions it says in codes that the modern era gave up (1g).
+        Era::Modern => matches!(code(error), Some(-32600 | -32019..=-32000)),
         // T38, T39, T41: a modern server misses what every request of its era says.
-        (Era::Legacy, Some(code)) => {
-            status == StatusCode::BAD_REQUEST
-                && matches!(code, Some(-32600 | -32602 | -32022 | -32021 | -32020))
-        }
-        (Era::Legacy, None) => false,
+        Era::Legacy => matches!(code(error), Some(-32600 | -32602 | -32022 | -32021 | -32020)),
     }
 }
 
