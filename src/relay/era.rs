@@ -12,12 +12,21 @@ use crate::settings::ServerSettings;
 use crate::settings::servers::{ProtocolSetting, TransportSettings};
 use crate::upstream::{Failure, Introduction, Known};
 
-/// A server that said its era is not asked again within this time, however much it puts that in doubt.
+/// A server that was asked since its era was in doubt is believed for this time, however much it puts that in doubt
+/// again.
 const BELIEVED: Duration = Duration::from_secs(5);
 
-/// When a server was last asked, and what it is taken for since; held while it is asked.
+/// When a server was last asked; held while it is asked.
 #[derive(Default)]
-pub(super) struct Asked(tokio::sync::Mutex<Option<(Instant, Era)>>);
+pub(super) struct Asked(tokio::sync::Mutex<Answers>);
+
+#[derive(Default)]
+struct Answers {
+    /// When nothing was known, and what it was taken for then.
+    first: Option<(Instant, Era)>,
+    /// When what was known was in doubt.
+    doubted: Option<Instant>,
+}
 
 // === impl Relay ===
 
@@ -76,7 +85,7 @@ impl Relay {
             return Ok(era);
         }
         // One that was silent when others asked just now is not asked by each who waited for them.
-        if let Some((at, era)) = *asked
+        if let Some((at, era)) = asked.first
             && at >= since
         {
             return Ok(era);
@@ -85,7 +94,7 @@ impl Relay {
             let (layer, reason) = (failure.layer.as_str(), failure.reason);
             tracing::warn!(server = %server.name, layer, reason, "{}", failure.message);
         })?;
-        *asked = Some((Instant::now(), era));
+        asked.first = Some((Instant::now(), era));
         Ok(era)
     }
 
@@ -97,8 +106,8 @@ impl Relay {
         if let Some(now) = self.known(server).era().filter(|now| *now != remembered) {
             return Some(now);
         }
-        let believed = asked.filter(|(at, era)| *era == remembered && at.elapsed() < BELIEVED);
-        if believed.is_some() || !self.catalog.knows(server) {
+        let believed = asked.doubted.is_some_and(|at| at.elapsed() < BELIEVED);
+        if believed || !self.catalog.knows(server) {
             return Some(remembered);
         }
         let now = match self.connector.probe(server).await {
@@ -113,7 +122,7 @@ impl Relay {
             // It cannot be asked: what is remembered stands.
             Ok(Known::Nothing) | Err(_) => remembered,
         };
-        *asked = Some((Instant::now(), now));
+        asked.doubted = Some(Instant::now());
         if now != remembered {
             let (was, is) = (remembered.as_str(), now.as_str());
             tracing::info!(server = %server.name, was, is, "a server speaks another era than before");
