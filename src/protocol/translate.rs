@@ -6,6 +6,7 @@ mod capabilities;
 pub mod content;
 mod item;
 mod members;
+mod modern_result;
 pub mod request;
 mod to_legacy;
 mod to_modern;
@@ -15,6 +16,7 @@ use super::envelope::Span;
 
 pub use capabilities::capabilities;
 pub use item::tool;
+pub use modern_result::{NoResult, modern_result};
 pub use to_legacy::ToLegacy;
 pub use to_modern::to_modern;
 

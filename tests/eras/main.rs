@@ -16,6 +16,8 @@ mod gateway;
 mod http_server;
 
 mod edge;
+mod era_change;
+mod http_servers;
 mod kit;
 mod leaving;
 mod legacy_callers;
