@@ -12,17 +12,21 @@ mod clock;
 mod coalesce;
 mod compose;
 mod conversation;
+mod declared;
 mod deliver;
 mod era;
 mod exchange;
 mod initialize;
 mod keep;
 mod links;
+mod listen;
 mod listener;
+mod listens;
 mod lists;
 mod log_level;
 pub mod modern;
 mod notify;
+mod offered;
 mod outlet;
 mod places;
 mod reading;
@@ -30,9 +34,12 @@ mod relist;
 mod reload;
 pub mod request;
 mod restore;
+mod rounds;
 mod route;
 mod running;
+mod seat;
 mod serving;
+mod sessionless;
 mod shared;
 mod subscribe;
 mod uris;
@@ -48,12 +55,14 @@ use tokio_util::task::TaskTracker;
 use crate::catalog::persist::Files;
 use crate::catalog::{Catalog, Endpoint};
 use crate::session::event::EventId;
+use crate::session::sessions::PrincipalCap;
 use crate::session::streams::ResumeError;
 use crate::session::{Binding, EndReason, Reader, SessionId, Sessions};
 use crate::settings::Settings;
 use crate::store::{Registry, Sealer, SessionStore};
 use crate::telemetry::Metrics;
 use crate::tenancy::Principal;
+use crate::tenancy::principal::Issuer;
 use crate::upstream::Connector;
 
 pub use answer::{Answer, Form};
@@ -61,6 +70,7 @@ pub use conversation::Conversation;
 pub use initialize::InitializeError;
 pub use modern::{Claim, ModernAnswer};
 pub use request::Busy;
+pub use seat::NoSeat;
 
 /// A session with what the relay keeps for it.
 pub type Session = crate::session::Session<Conversation>;
@@ -73,7 +83,14 @@ pub struct Caller {
     /// Digest of `principal` that sessions are bound to.
     pub binding: [u8; 32],
     /// Whether `sessions.maxPerPrincipal` holds for it.
-    pub cap: crate::session::sessions::PrincipalCap,
+    pub cap: PrincipalCap,
+}
+
+impl Caller {
+    /// Whether it may be anybody: nothing tells one such caller from another.
+    pub fn is_anybody(&self) -> bool {
+        self.principal.issuer == Issuer::Anonymous && self.cap != PrincipalCap::Exempt
+    }
 }
 
 /// Carries messages between callers and servers.
@@ -89,6 +106,8 @@ pub struct Relay {
     sealer: Arc<Sealer>,
     children: places::Places,
     shared: shared::SharedLinks,
+    listens: listens::Listens,
+    listen_places: listen::ListenPlaces,
     /// Held by the one who asks a server for its era.
     probing: Registry<Arc<str>, Arc<tokio::sync::Mutex<()>>>,
     /// Lists of shared links that are being read again.
@@ -98,6 +117,8 @@ pub struct Relay {
     /// When a modern answer that is still to come begins as a stream.
     keep_alive: Duration,
     tasks: TaskTracker,
+    /// Cancelled when the process begins to stop: what goes on for ever ends then.
+    draining: CancellationToken,
     /// Cancelled when the process stops.
     stopping: CancellationToken,
     metrics: Arc<Metrics>,
@@ -130,12 +151,15 @@ impl Relay {
             sealer,
             children: places::Places::default(),
             shared: shared::SharedLinks::default(),
+            listens: listens::Listens::default(),
+            listen_places: listen::ListenPlaces::new(settings.limits.listens_per_principal),
             probing: Registry::new(),
             relisting: coalesce::Coalesced::default(),
             in_flight: settings.limits.in_flight_per_session,
             grace: settings.streams.grace,
             keep_alive: settings.streams.keep_alive,
             tasks,
+            draining: CancellationToken::new(),
             stopping: CancellationToken::new(),
             metrics,
         })
@@ -186,6 +210,7 @@ impl Relay {
         for session in self.sessions.all() {
             session.streams.end_connections();
         }
+        self.end_listens();
     }
 
     /// Ends expired sessions, and shared links that nobody uses any more, until `stop`; run it on a task.
@@ -204,6 +229,7 @@ impl Relay {
     /// links. A call that still runs is told on its stream that its outcome is unknown.
     pub async fn shut_down(&self, drain: Duration) {
         let deadline = tokio::time::Instant::now() + drain;
+        self.draining.cancel();
         for session in self.sessions.all() {
             session.streams.end_get();
             if session.running() == 0 {

@@ -316,7 +316,7 @@ pub(super) fn hello_of(session: &Session, server: &ServerSettings) -> Hello {
 }
 
 /// The caller's capabilities as far as the gateway relays them (G28): what it does not know is not offered.
-fn relayable(capabilities: &str) -> Box<str> {
+pub(super) fn relayable(capabilities: &str) -> Box<str> {
     let Ok(all) = Object::parse(capabilities) else { return "{}".into() };
     let known = ["roots", "sampling", "elicitation", "experimental"];
     let kept =

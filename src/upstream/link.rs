@@ -40,6 +40,14 @@ impl Link {
         self.introduction().revision.era()
     }
 
+    /// Whether headers repeat what is in a request's body (T43, T48).
+    pub fn mirrors(&self) -> bool {
+        match self {
+            Self::Stdio(_) => false,
+            Self::Http(_) => self.era() == Era::Modern,
+        }
+    }
+
     /// What the server said in `initialize` or `server/discover`.
     pub fn introduction(&self) -> Arc<Introduction> {
         match self {
