@@ -13,7 +13,7 @@ use tokio_util::sync::{CancellationToken, DropGuard};
 use tokio_util::task::TaskTracker;
 
 use super::outlet::Outlet;
-use super::request::{Busy, Next, no_cursor, no_such_method, unknown};
+use super::request::{Busy, Next, no_such_method, unknown};
 use super::running::Running;
 use super::serving::Serving;
 use super::{Caller, Conversation, Form, Relay, Session};
@@ -189,6 +189,7 @@ impl Relay {
             Method::ToolsCall | Method::PromptsGet | Method::ResourcesRead | Method::Complete => {
                 self.route(session, endpoint, request).await.map(Next::Server)
             }
+            Method::Discover => Ok(Next::Caller(self.discover(session, endpoint, request).await)),
             // T40: gone with this revision.
             Method::Initialize
             | Method::Ping
@@ -201,18 +202,6 @@ impl Relay {
             }
             _ => unknown(endpoint, request).map(Next::Server),
         }
-    }
-
-    async fn listed_modern(self: &Arc<Self>, serving: Serving<'_>, kind: Kind) -> Result<Next, RpcError> {
-        let Serving { session, endpoint, request, .. } = serving;
-        no_cursor(request)?;
-        let view = self.list(session, endpoint, kind).await;
-        let head = format!(
-            r#"{{"jsonrpc":"2.0","id":{},"result":{{"resultType":"complete","ttlMs":0,"cacheScope":"private","#,
-            request.id()
-        );
-        // The view's own brace is in the head.
-        Ok(Next::Caller(Text { head: head.into(), tail: view.result_and_brace().slice(1..) }))
     }
 }
 
