@@ -11,6 +11,7 @@ pub mod meta;
 pub mod method;
 pub mod mirror;
 pub mod object;
+pub mod param_header;
 pub mod revision;
 pub mod sse;
 pub mod translate;

@@ -245,10 +245,12 @@ impl Waiting {
 
 #[cfg(test)]
 mod tests {
+    use std::collections::HashMap;
+
     use super::*;
 
     fn list(digest: u64) -> Arc<List> {
-        Arc::new(List { items: Vec::new(), quarantined: 0, digest, hints: None })
+        Arc::new(List { items: Vec::new(), quarantined: 0, digest, hints: None, annotated: HashMap::new() })
     }
 
     #[test]

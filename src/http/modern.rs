@@ -16,9 +16,10 @@ use http::{HeaderMap, StatusCode};
 use super::Edge;
 use super::accept::{Accepts, Grade};
 use super::headers::{self, era_of_header};
+use super::legacy::refused_seat;
 use super::mcp::Admitted;
 use super::post::not_acceptable;
-use super::reply::{Extra, Refused, json, json_text, sse};
+use super::reply::{Refused, json, json_text, sse};
 use super::sse_body::SseBody;
 use crate::protocol::envelope::Request;
 use crate::protocol::error::Code;
@@ -94,10 +95,7 @@ pub(super) async fn request(
         Ok(ModernAnswer::Stream(reader, open)) => {
             Ok(sse(Body::new(SseBody::new(edge, &admitted.caller, reader).cancelling(open))))
         }
-        Err(busy) => {
-            let refused = Refused::caller(StatusCode::TOO_MANY_REQUESTS, busy.reason(), busy.to_string());
-            Err(refused.with(Extra::RetryAfter(1)).of(Some(&id)))
-        }
+        Err(no_seat) => Err(refused_seat(&no_seat).of(Some(&id))),
     }
 }
 

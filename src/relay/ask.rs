@@ -158,7 +158,8 @@ pub(super) fn tell_cancelled(session: &Session, id: u64, place: &Place) {
     }
 }
 
-fn capability_for(method: &Method, params: Option<&Object<'_>>) -> Option<Capability> {
+/// The capability that a caller must have declared to be asked this.
+pub(super) fn capability_for(method: &Method, params: Option<&Object<'_>>) -> Option<Capability> {
     match method {
         Method::SamplingCreate => {
             let tools = params.is_some_and(|p| p.get("tools").is_some());

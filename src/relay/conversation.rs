@@ -3,11 +3,12 @@
 
 use std::collections::{BTreeMap, HashMap, VecDeque};
 use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
-use std::sync::{Arc, Mutex};
+use std::sync::{Arc, Mutex, OnceLock};
 
 use tokio_util::task::TaskTracker;
 
 use super::asks::Asks;
+use super::declared::Declared;
 use super::links::Links;
 use super::listen::SessionListens;
 use super::listens::SessionLists;
@@ -33,6 +34,8 @@ pub struct Conversation {
     pub(super) modern_lists: SessionLists,
     /// URIs seen in results that no list has, and the server they came from.
     pub(super) seen_uris: Mutex<SeenUris>,
+    /// What modern servers are told of the caller, once one is.
+    pub(super) declared: OnceLock<Declared>,
     given: [AtomicU64; 4],
     tasks: TaskTracker,
 }
@@ -70,6 +73,7 @@ impl Conversation {
             listens: SessionListens::default(),
             modern_lists: SessionLists::default(),
             seen_uris: Mutex::default(),
+            declared: OnceLock::new(),
             given: Default::default(),
             tasks,
         }

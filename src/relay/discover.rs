@@ -9,8 +9,8 @@ use std::time::Duration;
 use bytes::Bytes;
 use tokio::time::Instant;
 
-use super::declared::{Declared, instructions};
 use super::lists::complete;
+use super::offered::{Offered, instructions};
 use super::shared::Pick;
 use super::{Relay, Session};
 use crate::catalog::{Endpoint, Hints, Scope};
@@ -97,7 +97,7 @@ impl Relay {
         let known: Vec<_> = endpoint.servers.iter().map(|s| (s, self.catalog.introduction(s))).collect();
         let declared =
             known.iter().map(|(server, introduction)| self.declared(server, introduction.as_deref()));
-        let declared = declared.fold(Declared::default(), Declared::or);
+        let declared = declared.fold(Offered::default(), Offered::or);
         let whole = known.iter().all(|(_, introduction)| introduction.is_some());
         let ttl = if whole { TTL } else { Duration::ZERO };
         let said = known.iter().filter_map(|(s, i)| Some((s.name.as_str(), i.as_deref()?)));
@@ -132,9 +132,9 @@ impl Relay {
     }
 
     /// What a server offers of which callers can be told here.
-    fn declared(&self, server: &Arc<ServerSettings>, introduction: Option<&Introduction>) -> Declared {
-        let Some(introduction) = introduction else { return Declared::ANYTHING };
-        let declared = Declared::by(introduction);
+    fn declared(&self, server: &Arc<ServerSettings>, introduction: Option<&Introduction>) -> Offered {
+        let Some(introduction) = introduction else { return Offered::ANYTHING };
+        let declared = Offered::by(introduction);
         let by_http = matches!(server.transport, TransportSettings::Http(_));
         let deaf = by_http
             && introduction.revision.era() == Era::Legacy

@@ -4,8 +4,8 @@ use std::sync::Arc;
 
 use bytes::Bytes;
 
-use super::declared::{Declared, instructions};
 use super::lists::SERVER_INFO;
+use super::offered::{Offered, instructions};
 use super::{Caller, Conversation, Relay, Session};
 use crate::catalog::Endpoint;
 use crate::protocol::capability::CapabilityClass;
@@ -92,9 +92,9 @@ fn greeting(request: &Request) -> Result<Greeting, RpcError> {
 
 /// What is declared: all that any server has; and everything, while some server is not known yet.
 fn capabilities<'a>(servers: impl Iterator<Item = Option<&'a Introduction>>, revision: Revision) -> String {
-    let mut all = Declared::default();
+    let mut all = Offered::default();
     for server in servers {
-        all = all.or(server.map_or(Declared::ANYTHING, Declared::by));
+        all = all.or(server.map_or(Offered::ANYTHING, Offered::by));
     }
     // Lists change here when servers come and go, whatever they tell themselves.
     all.tells = all.has;

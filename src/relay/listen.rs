@@ -17,14 +17,14 @@ use tokio_util::sync::CancellationToken;
 use self::open::OpenListen;
 use self::reach::Reach;
 use super::request::Busy;
-use super::{Caller, Claim, Conversation, Form, ModernAnswer, Relay, Session};
+use super::seat::{Known, NoSeat, Seat};
+use super::{Caller, Claim, Form, ModernAnswer, Relay, Session};
 use crate::catalog::{Endpoint, Kind};
 use crate::protocol::envelope::Request;
 use crate::protocol::error::{Code, RpcError};
 use crate::protocol::listen::Filter;
 use crate::protocol::meta;
 use crate::protocol::object::Object;
-use crate::session::live::Running;
 use crate::session::log::EventKind;
 use crate::telemetry::metrics::CallOutcome;
 
@@ -52,7 +52,7 @@ struct Listening {
     /// When the credential that opened it is worth nothing any more.
     expires: Option<SystemTime>,
     /// What it is counted by.
-    _held: (ListenPlace, Running<Conversation>),
+    _held: (ListenPlace, Seat),
 }
 
 // === impl Relay ===
@@ -61,7 +61,7 @@ impl Relay {
     /// Opens a listen: acknowledged first, with what can be delivered (N2).
     ///
     /// # Errors
-    /// [`Busy`] if the principal has as many as it may.
+    /// [`NoSeat`] if the principal has as many as it may.
     ///
     /// # Cancellation
     /// Dropping the future, or the guard of the stream it gave, ends the listen.
@@ -72,7 +72,7 @@ impl Relay {
         claim: &Claim,
         request: &Request,
         form: Form,
-    ) -> Result<ModernAnswer, Busy> {
+    ) -> Result<ModernAnswer, NoSeat> {
         let asked = match asked(request, claim, form) {
             Ok(asked) => asked,
             Err(error) => {
@@ -81,8 +81,8 @@ impl Relay {
             }
         };
         let place = self.listen_places.take(caller).ok_or(Busy::Listens)?;
-        let session = self.implicit_session(caller, endpoint, claim);
-        let running = session.run(self.in_flight).ok_or(Busy::Requests)?;
+        let seat = self.seat(caller, endpoint, &Known::of(claim))?;
+        let session = seat.session.clone();
         let streams = self.sessions.plain_streams();
         let reader = streams.begin_listen(request.id());
         let closed = CancellationToken::new();
@@ -95,7 +95,7 @@ impl Relay {
             id: request.id().into(),
             closed,
             expires: caller.principal.expires,
-            _held: (place, running),
+            _held: (place, seat),
         };
         self.reach_all(&mut listening.reach).await;
         let granted = listening.reach.granted();

@@ -15,9 +15,9 @@ use crate::catalog::{Endpoint, Kind, Naming, Target};
 use crate::protocol::listen::{Filter, Lists};
 use crate::protocol::revision::Era;
 use crate::relay::conversation::Subscription;
-use crate::relay::declared::Declared;
 use crate::relay::links::Connected;
 use crate::relay::listens::{Backoff, Wanted};
+use crate::relay::offered::Offered;
 use crate::relay::shared::Pick;
 use crate::relay::{Relay, Session};
 use crate::settings::ServerSettings;
@@ -179,9 +179,8 @@ impl Relay {
             }
             // It will tell when it is there again.
             Ok(Err(_)) | Err(_) => {
-                let declared =
-                    self.catalog.introduction(server).map(|i| Declared::by(&i)).unwrap_or_default();
-                let lists = wanted.lists.and(declared.tells);
+                let offered = self.catalog.introduction(server).map(|i| Offered::by(&i)).unwrap_or_default();
+                let lists = wanted.lists.and(offered.tells);
                 (Held::Nothing, Filter { lists, ..Filter::default() })
             }
         }
@@ -194,12 +193,12 @@ impl Relay {
         connected: &Connected,
         wanted: &Filter,
     ) -> (Vec<Arc<str>>, Filter) {
-        let declared = Declared::by(&connected.link.introduction());
+        let offered = Offered::by(&connected.link.introduction());
         if self.telling(server).await == Telling::Never {
             return (Vec::new(), Filter::default());
         }
-        let lists = wanted.lists.and(declared.tells);
-        if !declared.subscribe {
+        let lists = wanted.lists.and(offered.tells);
+        if !offered.subscribe {
             return (Vec::new(), Filter { lists, ..Filter::default() });
         }
         let uris = self.subscribe_all(session, server, connected, &wanted.uris).await;

@@ -18,8 +18,8 @@ use crate::protocol::listen::Filter;
 use crate::protocol::method::Method;
 use crate::protocol::object::Object;
 use crate::protocol::revision::Era;
-use crate::relay::declared::Declared;
 use crate::relay::links::{Connected, Opened, hello_of};
+use crate::relay::offered::Offered;
 use crate::relay::shared::Pick;
 use crate::relay::{Relay, Session};
 use crate::settings::ServerSettings;
@@ -325,7 +325,7 @@ impl Standing {
         let said = relay.catalog.introduction(&self.server).filter(|said| said.revision.era() == Era::Modern);
         let wanted = lock(&self.state).interest.all();
         relay.catalog.knows(&self.server)
-            && said.is_none_or(|said| offered(Declared::by(&said), &wanted) == *asked)
+            && said.is_none_or(|said| offered(Offered::by(&said), &wanted) == *asked)
     }
 
     /// Tells all of what the server may have said while nobody listened (N8).
@@ -384,13 +384,13 @@ async fn over(current: &mut Option<Open>) -> Result<Response, Failure> {
 /// What of `wanted` may be asked of the server behind `link`.
 fn askable(link: &Link, wanted: &Filter) -> Filter {
     let said = link.introduction();
-    if said.revision.era() == Era::Legacy { Filter::default() } else { offered(Declared::by(&said), wanted) }
+    if said.revision.era() == Era::Legacy { Filter::default() } else { offered(Offered::by(&said), wanted) }
 }
 
 /// What of `wanted` a server that declares this may tell.
-fn offered(declared: Declared, wanted: &Filter) -> Filter {
-    let uris = if declared.subscribe { wanted.uris.clone() } else { std::collections::BTreeSet::new() };
-    Filter { lists: wanted.lists.and(declared.tells), uris }
+fn offered(all: Offered, wanted: &Filter) -> Filter {
+    let uris = if all.subscribe { wanted.uris.clone() } else { std::collections::BTreeSet::new() };
+    Filter { lists: wanted.lists.and(all.tells), uris }
 }
 
 fn is_unknown_method(error: &str) -> bool {
