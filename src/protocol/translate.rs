@@ -2,6 +2,7 @@
 //!
 //! Everything else in it stays as it was, byte for byte.
 
+mod cache;
 mod capabilities;
 pub mod content;
 pub mod input;
@@ -13,6 +14,7 @@ mod to_modern;
 
 use super::envelope::Span;
 
+pub use cache::private;
 pub use capabilities::capabilities;
 pub use item::tool;
 pub use to_legacy::ToLegacy;

@@ -5,14 +5,21 @@ use super::serving::Serving;
 use super::uris::uris_in;
 use crate::protocol::edit::{Edit, Text, replaced};
 use crate::protocol::envelope::Response;
+use crate::protocol::method::Method;
 use crate::protocol::revision::Era;
-use crate::protocol::translate::{ToLegacy, to_modern};
+use crate::protocol::translate::{ToLegacy, private, to_modern};
 
 /// The response as the caller expects it, from a server of `era`.
 pub(super) fn deliver(serving: Serving<'_>, route: &Route, response: &Response, era: Era) -> Text {
     let Serving { request, session, .. } = serving;
     let mut changes = uris_in(serving, route, response);
     match (session.revision().era(), era) {
+        // What goes by other names here, or is one part of many, is nobody's but the caller's.
+        (Era::Modern, Era::Modern)
+            if *request.method() == Method::ResourcesRead && !serving.endpoint.shows_all_as_is() =>
+        {
+            changes.extend(private(response));
+        }
         (Era::Legacy, Era::Legacy) | (Era::Modern, Era::Modern) => {}
         (Era::Modern, Era::Legacy) => changes.extend(to_modern(request.method(), response)),
         (Era::Legacy, Era::Modern) => {

@@ -121,10 +121,15 @@ impl Relay {
     /// Learns what a server says of itself, within `timeouts.list`.
     async fn meet(self: &Arc<Self>, session: &Arc<Session>, server: &Arc<ServerSettings>) {
         let limit = server.timeouts.list;
-        let met = async {
-            if self.link(session, server, Pick::First).await.is_ok_and(|c| c.link.era() == Era::Legacy) {
-                self.telling(server).await;
-            }
+        // On a task of its own: what the server says later than that is none the less known then.
+        let met = {
+            let (relay, session, server) = (self.clone(), session.clone(), server.clone());
+            self.tasks.spawn(async move {
+                let opened = relay.link(&session, &server, Pick::First).await;
+                if opened.is_ok_and(|connected| connected.link.era() == Era::Legacy) {
+                    relay.telling(&server).await;
+                }
+            })
         };
         if tokio::time::timeout(limit, met).await.is_err() {
             tracing::debug!(server = %server.name, ?limit, "a server did not say in time what it is");

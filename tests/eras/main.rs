@@ -15,10 +15,13 @@ mod gateway;
 #[path = "../support/http_server.rs"]
 mod http_server;
 
+mod caching;
+mod discover;
 mod edge;
 mod kit;
 mod leaving;
 mod legacy_callers;
+mod listening;
 mod pairings;
 mod rounds;
 mod sessionless;
