@@ -25,7 +25,8 @@ mod listener;
 mod listens;
 mod lists;
 mod log_level;
-pub mod modern;
+pub mod mirrored;
+mod modern;
 mod notify;
 mod offered;
 mod outlet;
@@ -112,7 +113,7 @@ pub struct Relay {
     listens: listens::Listens,
     listen_places: listen::ListenPlaces,
     /// Held by the one who asks a server for its era.
-    probing: Registry<Arc<str>, Arc<tokio::sync::Mutex<()>>>,
+    probing: Registry<Arc<str>, Arc<era::Asked>>,
     /// Lists of shared links that are being read again.
     relisting: coalesce::Coalesced<relist::TenantListKey>,
     in_flight: usize,

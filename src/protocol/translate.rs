@@ -8,6 +8,7 @@ pub mod content;
 pub mod input;
 mod item;
 mod members;
+mod modern_result;
 pub mod request;
 mod to_legacy;
 mod to_modern;
@@ -17,6 +18,7 @@ use super::envelope::Span;
 pub use cache::private;
 pub use capabilities::capabilities;
 pub use item::tool;
+pub use modern_result::{NoResult, modern_result};
 pub use to_legacy::ToLegacy;
 pub use to_modern::to_modern;
 

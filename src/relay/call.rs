@@ -9,6 +9,7 @@ use super::compose::compose;
 use super::deliver::deliver;
 use super::exchange::Exchange;
 use super::links::Connected;
+use super::mirrored::{Mended, Params, Refusal};
 use super::rounds::{self, Input};
 use super::route::Route;
 use super::running::Underway;
@@ -20,6 +21,7 @@ use crate::protocol::error::{Code, Layer, RpcError};
 use crate::protocol::method::Method;
 use crate::protocol::revision::Era;
 use crate::telemetry::metrics::CallOutcome;
+use crate::upstream::failure::ERA_CHANGED;
 use crate::upstream::{Delivery, Failure, Link};
 
 /// How a call ended.
@@ -83,7 +85,7 @@ impl Relay {
             Method::ResourcesSubscribe | Method::ResourcesUnsubscribe => Pick::First,
             _ => Pick::Any,
         };
-        let mut tries_left = 1;
+        let (mut tries_left, mut mends_left) = (1, 1);
         loop {
             let connected = tokio::select! {
                 connected = self.link(session, server, pick) => connected,
@@ -93,11 +95,23 @@ impl Relay {
             };
             let connected = match connected {
                 Ok(connected) => connected,
+                Err(failure) if failure.reason == ERA_CHANGED && tries_left > 0 => {
+                    tries_left -= 1;
+                    continue;
+                }
                 Err(failure) => return Ended::Failed(failed(failure)),
             };
             let link = connected.link.clone();
-            match self.exchange(serving, route, connected, clock, input).await {
-                Ok(ended) => return ended,
+            let params = self.params_of(serving, route, &link);
+            match self.exchange(serving, route, connected, clock, input, params.clone()).await {
+                Ok(ended) => {
+                    let Some(refusal) = Refusal::of(&ended) else { return ended };
+                    let mend = self.mend(serving, route, &link, refusal, &params);
+                    if mends_left == 0 || Box::pin(mend).await == Mended::No {
+                        return Ended::Failed(refusal.error(&server.name));
+                    }
+                    mends_left -= 1;
+                }
                 Err(failure)
                     if failure.delivery == Delivery::NotDelivered && link.is_down() && tries_left > 0 =>
                 {
@@ -115,6 +129,7 @@ impl Relay {
         connected: Connected,
         clock: &Arc<Clock>,
         input: &Input,
+        params: Params,
     ) -> Result<Ended, Failure> {
         let Serving { session, ticket, .. } = serving;
         let server = &route.target.server;
@@ -123,7 +138,10 @@ impl Relay {
         let underway = self.begin(serving, route, connected, clock);
         let exchange = &underway.exchange;
         clock.sent();
-        let outgoing = compose(serving, route, &link, id, input);
+        let mut outgoing = compose(serving, route, &link, id, input);
+        if let Some(mirror) = &mut outgoing.mirror {
+            mirror.params = params;
+        }
         let listener = exchange.clone();
         let ended = tokio::select! {
             biased;

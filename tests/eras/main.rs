@@ -18,6 +18,8 @@ mod http_server;
 mod caching;
 mod discover;
 mod edge;
+mod era_change;
+mod http_servers;
 mod kit;
 mod leaving;
 mod legacy_callers;
