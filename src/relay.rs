@@ -13,6 +13,7 @@ mod coalesce;
 mod compose;
 mod conversation;
 mod deliver;
+mod discover;
 mod era;
 mod exchange;
 mod initialize;
@@ -108,6 +109,8 @@ pub struct Relay {
     sealer: Arc<Sealer>,
     children: places::Places,
     shared: shared::SharedLinks,
+    /// Answers to `server/discover`, by endpoint.
+    discoveries: Registry<Arc<str>, Arc<discover::Discovery>>,
     listens: listens::Listens,
     listen_places: listen::ListenPlaces,
     /// Held by the one who asks a server for its era.
@@ -153,6 +156,7 @@ impl Relay {
             sealer,
             children: places::Places::default(),
             shared: shared::SharedLinks::default(),
+            discoveries: Registry::new(),
             listens: listens::Listens::default(),
             listen_places: listen::ListenPlaces::new(settings.limits.listens_per_principal),
             probing: Registry::new(),

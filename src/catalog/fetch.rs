@@ -36,7 +36,7 @@ pub async fn fetch(
     let declared =
         Object::parse(&introduction.capabilities).is_ok_and(|c| c.get(kind.capability()).is_some());
     if !declared {
-        return Ok(reader.finish());
+        return Ok(reader.nothing());
     }
     let method = kind.method();
     let mut cursor: Option<String> = None;

@@ -3,12 +3,13 @@
 use std::collections::HashMap;
 use std::hash::{DefaultHasher, Hash, Hasher};
 use std::sync::Arc;
-use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering::Relaxed};
 use std::time::{Duration, Instant};
 
 use bytes::Bytes;
 
 use super::endpoint::{Endpoint, Naming, Part};
+use super::hints::{Hints, Scope};
 use super::kind::Kind;
 use super::list::Item;
 use super::name::qualify;
@@ -44,6 +45,10 @@ pub struct View {
     checked_ms: AtomicU64,
     /// The catalog's generation in which it was last assembled.
     generation: AtomicU64,
+    /// Milliseconds from `made` up to which callers may keep it.
+    kept_until_ms: AtomicU64,
+    /// Whether it may be kept for anyone.
+    public: AtomicBool,
 }
 
 /// Where a caller's name or URI leads.
@@ -111,6 +116,8 @@ impl View {
             made: Instant::now(),
             checked_ms: AtomicU64::new(0),
             generation: AtomicU64::new(u64::MAX),
+            kept_until_ms: AtomicU64::new(0),
+            public: AtomicBool::new(false),
         }
     }
 
@@ -188,8 +195,25 @@ impl View {
 
     /// Its lists were looked at for their age.
     pub fn checked(&self) {
-        let age = u64::try_from(self.made.elapsed().as_millis()).unwrap_or(u64::MAX);
-        self.checked_ms.store(age, Relaxed);
+        self.checked_ms.store(self.age_ms(), Relaxed);
+    }
+
+    /// Its lists may be kept so at this moment, all of them together.
+    pub fn keep(&self, hints: Hints) {
+        let ttl = u64::try_from(hints.ttl.as_millis()).unwrap_or(u64::MAX);
+        self.kept_until_ms.store(self.age_ms().saturating_add(ttl), Relaxed);
+        self.public.store(hints.scope == Scope::Public, Relaxed);
+    }
+
+    /// How callers may keep it from now on.
+    pub fn hints(&self) -> Hints {
+        let left = self.kept_until_ms.load(Relaxed).saturating_sub(self.age_ms());
+        let scope = if self.public.load(Relaxed) { Scope::Public } else { Scope::Private };
+        Hints { ttl: Duration::from_millis(left), scope }
+    }
+
+    fn age_ms(&self) -> u64 {
+        u64::try_from(self.made.elapsed().as_millis()).unwrap_or(u64::MAX)
     }
 
     /// Whether it was made from exactly these lists.

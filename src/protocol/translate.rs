@@ -2,6 +2,7 @@
 //!
 //! Everything else in it stays as it was, byte for byte.
 
+mod cache;
 mod capabilities;
 pub mod content;
 mod item;
@@ -14,6 +15,7 @@ pub mod wanted;
 
 use super::envelope::Span;
 
+pub use cache::private;
 pub use capabilities::capabilities;
 pub use item::tool;
 pub use modern_result::{NoResult, modern_result};

@@ -6,8 +6,9 @@ use super::uris::uris_in;
 use crate::protocol::edit::{Edit, Text, replaced};
 use crate::protocol::envelope::Response;
 use crate::protocol::error::{Code, Layer, RpcError};
+use crate::protocol::method::Method;
 use crate::protocol::revision::Era;
-use crate::protocol::translate::{NoResult, ToLegacy, modern_result, to_modern};
+use crate::protocol::translate::{NoResult, ToLegacy, modern_result, private, to_modern};
 
 /// The response as the caller expects it, from a server of `era`.
 pub(super) fn deliver(serving: Serving<'_>, route: &Route, response: &Response, era: Era) -> Text {
@@ -16,7 +17,13 @@ pub(super) fn deliver(serving: Serving<'_>, route: &Route, response: &Response, 
     match (session.revision().era(), era) {
         (Era::Legacy, Era::Legacy) => {}
         (Era::Modern, Era::Modern) => match modern_result(response) {
-            Ok(change) => changes.extend(change),
+            Ok(change) => {
+                changes.extend(change);
+                // What goes by other names here, or is one part of many, is nobody's but the caller's (K5).
+                if *request.method() == Method::ResourcesRead && !serving.endpoint.shows_all_as_is() {
+                    changes.extend(private(response));
+                }
+            }
             Err(why) => {
                 let (server, id) = (route.target.server.name.as_str(), serving.outlet.request_id());
                 tracing::warn!(request.id = id, server, %why, "a server's answer cannot be used");

@@ -14,7 +14,7 @@ use tokio_util::sync::{CancellationToken, DropGuard};
 use tokio_util::task::TaskTracker;
 
 use super::outlet::Outlet;
-use super::request::{Next, no_cursor, no_such_method, unknown};
+use super::request::{Next, no_such_method, unknown};
 use super::running::Running;
 use super::seat::{Known, NoSeat};
 use super::serving::Serving;
@@ -167,6 +167,7 @@ impl Relay {
             Method::ToolsCall | Method::PromptsGet | Method::ResourcesRead | Method::Complete => {
                 self.route(session, endpoint, request).await.map(Next::Server)
             }
+            Method::Discover => Ok(Next::Caller(self.discover(session, endpoint, request).await)),
             // T40: gone with this revision.
             Method::Initialize
             | Method::Ping
@@ -179,18 +180,6 @@ impl Relay {
             }
             _ => unknown(endpoint, request).map(Next::Server),
         }
-    }
-
-    async fn listed_modern(self: &Arc<Self>, serving: Serving<'_>, kind: Kind) -> Result<Next, RpcError> {
-        let Serving { session, endpoint, request, .. } = serving;
-        no_cursor(request)?;
-        let view = self.list(session, endpoint, kind).await;
-        let head = format!(
-            r#"{{"jsonrpc":"2.0","id":{},"result":{{"resultType":"complete","ttlMs":0,"cacheScope":"private","#,
-            request.id()
-        );
-        // The view's own brace is in the head.
-        Ok(Next::Caller(Text { head: head.into(), tail: view.result_and_brace().slice(1..) }))
     }
 }
 

@@ -185,7 +185,7 @@ impl Relay {
     }
 
     /// For whom a list behind a shared link is read again: a modern server tells each class what fits that class, so
-    /// one session of each that was shown the list reads it.
+    /// one session of each that was shown the list, or listens to it, reads it.
     fn readers_of_shared(&self, tenant: Option<&str>, server: &ServerSettings, kind: Kind) -> Vec<Reader> {
         if let Isolation::Shared { .. } = server.isolation {
             return vec![Reader::Tenant(tenant.map(Into::into))];
@@ -196,7 +196,8 @@ impl Relay {
             endpoint.is_some_and(|endpoint| endpoint.servers.iter().any(|s| s.name == server.name))
         };
         let mut sessions = self.sessions_of(tenant);
-        sessions.retain(|s| s.attached.was_shown(kind) && sees(s) && classes.insert(class_for(s, server)));
+        let wants = |s: &Session| s.attached.was_shown(kind) || s.attached.listens.hear(kind);
+        sessions.retain(|s| wants(s) && sees(s) && classes.insert(class_for(s, server)));
         sessions.into_iter().map(Reader::Session).collect()
     }
 }

@@ -15,12 +15,15 @@ mod gateway;
 #[path = "../support/http_server.rs"]
 mod http_server;
 
+mod caching;
+mod discover;
 mod edge;
 mod era_change;
 mod http_servers;
 mod kit;
 mod leaving;
 mod legacy_callers;
+mod listening;
 mod pairings;
 mod rounds;
 mod sessionless;

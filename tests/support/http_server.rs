@@ -50,6 +50,7 @@ pub(crate) use answer::{
     reset, result, retry,
 };
 use answer::{Body, respond};
+pub(crate) use modern::discovered;
 use seen::Log;
 pub(crate) use seen::{Seen, http, rpc};
 use wire::Wire;
