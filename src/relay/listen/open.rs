@@ -9,7 +9,6 @@ use tokio_util::sync::CancellationToken;
 use crate::catalog::Kind;
 use crate::protocol::listen::{Lists, is_within};
 use crate::relay::Session;
-use crate::relay::conversation::Subscription;
 use crate::relay::listens::list_of;
 use crate::session::Streams;
 use crate::session::notices::Notice;
@@ -33,6 +32,13 @@ pub(in crate::relay) struct OpenListen {
     told: Mutex<Told>,
 }
 
+/// Where a resource of a listen leads.
+pub(super) struct Lead {
+    pub(super) server: Arc<str>,
+    /// The server's own URI.
+    pub(super) own: Arc<str>,
+}
+
 /// What a listen is told.
 enum Told {
     /// It is not acknowledged yet: what changes meanwhile is remembered, by server and its own URI.
@@ -42,7 +48,7 @@ enum Told {
         lists: Lists,
         acknowledged: BTreeSet<Arc<str>>,
         /// Where they lead at present, by the caller's URI.
-        uris: BTreeMap<Arc<str>, Subscription>,
+        uris: BTreeMap<Arc<str>, Lead>,
         /// Digests of what it was last told of, or saw, of each kind.
         seen: [u64; 4],
     },
@@ -127,7 +133,7 @@ impl OpenListen {
     }
 
     /// It is acknowledged: from now on it is told of these, beginning with what changed since it came.
-    pub(super) fn grant(&self, lists: Lists, uris: BTreeMap<Arc<str>, Subscription>, seen: [u64; 4]) {
+    pub(super) fn grant(&self, lists: Lists, uris: BTreeMap<Arc<str>, Lead>, seen: [u64; 4]) {
         let mut told = lock(&self.told);
         let acknowledged = uris.keys().cloned().collect();
         let granted = Told::Granted { lists, acknowledged, uris, seen };
@@ -139,7 +145,7 @@ impl OpenListen {
     }
 
     /// Its resources lead elsewhere now; what was not granted before is not told.
-    pub(super) fn regrant(&self, mut anew: BTreeMap<Arc<str>, Subscription>) {
+    pub(super) fn regrant(&self, mut anew: BTreeMap<Arc<str>, Lead>) {
         let Told::Granted { uris, acknowledged, .. } = &mut *lock(&self.told) else { return };
         anew.retain(|uri, _| acknowledged.contains(uri));
         *uris = anew;
@@ -174,7 +180,7 @@ impl OpenListen {
             }
             Told::NotYet(_) => return,
         };
-        let within = |s: &Subscription| *s.server == *server && is_within(own, &s.own);
+        let within = |s: &Lead| *s.server == *server && is_within(own, &s.own);
         // As it was subscribed to, or by the nearest one above it.
         let nearest = uris.iter().filter(|(_, s)| within(s)).max_by_key(|(_, s)| s.own.len());
         if let Some((uri, s)) = nearest {

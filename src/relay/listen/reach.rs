@@ -10,11 +10,10 @@ use tokio::time::Instant;
 
 use super::kinds_of;
 use super::legacy::Telling;
-use super::open::OpenListen;
+use super::open::{Lead, OpenListen};
 use crate::catalog::{Endpoint, Kind, Naming, Target};
 use crate::protocol::listen::{Filter, Lists};
 use crate::protocol::revision::Era;
-use crate::relay::conversation::Subscription;
 use crate::relay::links::Connected;
 use crate::relay::listens::{Backoff, Wanted};
 use crate::relay::offered::Offered;
@@ -77,15 +76,11 @@ impl Reach {
     }
 
     /// The granted resources, by the caller's URIs.
-    fn subscriptions(&self) -> BTreeMap<Arc<str>, Subscription> {
+    fn subscriptions(&self) -> BTreeMap<Arc<str>, Lead> {
         let all = self.servers.iter().flat_map(|reached| {
             let server: Arc<str> = reached.server.name.as_str().into();
-            let subscription = move |own: &Arc<str>| Subscription {
-                server: server.clone(),
-                own: own.clone(),
-                listened: None,
-            };
-            reached.granted_uris().map(move |(callers, own)| (callers.clone(), subscription(own)))
+            let lead = move |own: &Arc<str>| Lead { server: server.clone(), own: own.clone() };
+            reached.granted_uris().map(move |(callers, own)| (callers.clone(), lead(own)))
         });
         all.collect()
     }
