@@ -15,6 +15,7 @@ mod conversation;
 mod deliver;
 mod era;
 mod exchange;
+mod extensions;
 mod initialize;
 mod keep;
 mod links;

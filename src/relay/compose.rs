@@ -3,6 +3,7 @@
 use http::HeaderValue;
 
 use super::Session;
+use super::extensions::narrowed;
 use super::links::hello_of;
 use super::route::Route;
 use super::serving::Serving;
@@ -17,7 +18,7 @@ use crate::upstream::{Link, Mirror, Outgoing, UpstreamId};
 
 /// The request as `link`'s server expects it, under the id `id`.
 pub(super) fn compose(serving: Serving<'_>, route: &Route, link: &Link, id: UpstreamId) -> Outgoing {
-    let Serving { session, request, .. } = serving;
+    let Serving { session, endpoint, request, .. } = serving;
     let id_text = id.to_string();
     let mut edit = Edit::of(request.bytes()).replace(request.id_span(), &id_text);
     if let Some((place, name)) = &route.rename {
@@ -37,6 +38,11 @@ pub(super) fn compose(serving: Serving<'_>, route: &Route, link: &Link, id: Upst
             with_meta(edit, route, request, &modern_meta(session, route, request, &id_text))
         }
     };
+    if (caller, server) == (Era::Modern, Era::Modern)
+        && let Some((place, passes)) = narrowed(endpoint, session.greeting.class, route.meta, request)
+    {
+        edit = edit.replace_owned(place, passes);
+    }
     Outgoing {
         message: edit.finish(),
         mirror: (server == Era::Modern).then(|| mirrored(request.method(), route)),

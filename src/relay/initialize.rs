@@ -4,7 +4,7 @@ use std::sync::Arc;
 
 use bytes::Bytes;
 
-use super::{Caller, Conversation, Relay, Session};
+use super::{Caller, Conversation, Relay, Session, extensions};
 use crate::catalog::{Endpoint, Naming};
 use crate::protocol::capability::CapabilityClass;
 use crate::protocol::envelope::Request;
@@ -47,20 +47,24 @@ impl Relay {
         endpoint: &Endpoint,
         request: &Request,
     ) -> Result<(Arc<Session>, Bytes), InitializeError> {
-        let greeting = greeting(request).map_err(InitializeError::Params)?;
+        let mut greeting = greeting(request).map_err(InitializeError::Params)?;
+        greeting.capabilities = extensions::admitted(endpoint, &greeting.capabilities);
         let revision = greeting.revision;
         let binding = Binding { principal: caller.binding, endpoint: endpoint.path.clone() };
         let conversation =
             Conversation::new(caller.principal.tenant.clone(), Epoch::FIRST.0, self.tasks.clone());
         let session = self.sessions.open(binding, greeting, caller.cap, conversation).await?;
         let known: Vec<_> = endpoint.servers.iter().map(|s| (s, self.catalog.introduction(s))).collect();
-        let capabilities = capabilities(known.iter().map(|(_, i)| i.as_deref()), revision);
+        let mut capabilities = capabilities(known.iter().map(|(_, i)| i.as_deref()), revision);
+        let servers: Vec<_> = known.iter().map(|(s, i)| (&***s, i.as_deref())).collect();
+        capabilities.extend(extensions::declared(endpoint, revision, &servers));
+        let capabilities = capabilities.join(",");
         let instructions =
             instructions(endpoint, known.iter().filter_map(|(s, i)| Some((s.name.as_str(), i.as_deref()?))));
         let instructions =
             instructions.map_or_else(String::new, |text| format!(r#","instructions":{}"#, quoted(&text)));
         let result = format!(
-            r#"{{"protocolVersion":"{revision}","capabilities":{capabilities},"serverInfo":{{"name":"mcpgate","version":"{}"}}{instructions}}}"#,
+            r#"{{"protocolVersion":"{revision}","capabilities":{{{capabilities}}},"serverInfo":{{"name":"mcpgate","version":"{}"}}{instructions}}}"#,
             env!("CARGO_PKG_VERSION"),
         );
         Ok((session, super::request::respond(request.id(), result.as_bytes())))
@@ -92,8 +96,11 @@ fn greeting(request: &Request) -> Result<Greeting, RpcError> {
     })
 }
 
-/// What is declared: all that any server has; and everything, while some server is not known yet.
-fn capabilities<'a>(servers: impl Iterator<Item = Option<&'a Introduction>>, revision: Revision) -> String {
+/// What is declared, each as a member of the capabilities: all that any server has; and everything, while some server is not known yet.
+fn capabilities<'a>(
+    servers: impl Iterator<Item = Option<&'a Introduction>>,
+    revision: Revision,
+) -> Vec<String> {
     let mut has = Declared::default();
     for server in servers {
         let Some(server) = server else {
@@ -129,8 +136,7 @@ fn capabilities<'a>(servers: impl Iterator<Item = Option<&'a Introduction>>, rev
         (has.resources, resources),
         (has.tools, r#""tools":{"listChanged":true}"#),
     ];
-    let declared: Vec<&str> = members.into_iter().filter(|(has, _)| *has).map(|(_, text)| text).collect();
-    format!("{{{}}}", declared.join(","))
+    members.into_iter().filter(|(has, _)| *has).map(|(_, text)| text.to_owned()).collect()
 }
 
 #[derive(Default)]

@@ -15,7 +15,7 @@ use super::outlet::Outlet;
 use super::request::{Busy, Next, no_cursor, no_such_method, unknown};
 use super::running::Running;
 use super::serving::Serving;
-use super::{Caller, Conversation, Form, Relay, Session};
+use super::{Caller, Conversation, Form, Relay, Session, extensions};
 use crate::catalog::{Endpoint, Kind};
 use crate::protocol::capability::CapabilityClass;
 use crate::protocol::edit::Text;
@@ -139,7 +139,7 @@ impl Relay {
             let greeting = Greeting {
                 revision: claim.revision,
                 params: "{}".into(),
-                capabilities: claim.capabilities.clone(),
+                capabilities: extensions::admitted(endpoint, &claim.capabilities),
                 client_info: claim.client_info.clone().unwrap_or_else(unknown),
                 class,
             };
