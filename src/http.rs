@@ -9,6 +9,7 @@ mod delete;
 mod get;
 mod h2;
 mod headers;
+mod legacy;
 mod mcp;
 mod metadata;
 mod modern;

@@ -5,8 +5,8 @@ use std::sync::Arc;
 use axum::response::Response;
 use http::StatusCode;
 
+use super::legacy::session;
 use super::mcp::Admitted;
-use super::post::session;
 use super::reply::{Refused, empty};
 use super::{Edge, headers};
 

@@ -7,8 +7,8 @@ use axum::response::Response;
 use http::StatusCode;
 
 use super::accept::{Accepts, Grade};
+use super::legacy::session;
 use super::mcp::Admitted;
-use super::post::session;
 use super::reply::{Extra, Refused, empty, sse};
 use super::sse_body::SseBody;
 use super::{Edge, headers};

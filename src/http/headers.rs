@@ -3,8 +3,10 @@
 use http::{HeaderMap, HeaderName, HeaderValue, StatusCode};
 
 use super::reply::Refused;
+use crate::protocol::error::{Code, RpcError};
 use crate::protocol::header::{LAST_EVENT_ID, PROTOCOL_VERSION, SESSION_ID};
-use crate::protocol::revision::Revision;
+use crate::protocol::object::quoted;
+use crate::protocol::revision::{Era, Revision};
 use crate::session::SessionId;
 use crate::session::event::EventId;
 
@@ -32,6 +34,35 @@ pub(super) fn check_version(headers: &HeaderMap) -> Result<(), Refused> {
             Err(Refused::caller(StatusCode::BAD_REQUEST, "unsupported_version", message))
         }
     }
+}
+
+/// The era that the version header speaks of; sent more than once, one modern date is enough, so that nobody who reads
+/// another of them sees another era (E7).
+pub(super) fn era_of_header(headers: &HeaderMap) -> Era {
+    let modern = |value: &HeaderValue| Era::of_date(value.as_bytes().trim_ascii()) == Era::Modern;
+    if headers.get_all(PROTOCOL_VERSION).iter().any(modern) { Era::Modern } else { Era::Legacy }
+}
+
+/// The modern revision of this date.
+///
+/// # Errors
+/// 400 -32022 with those that are served (T39).
+pub(super) fn served(version: &str) -> Result<Revision, Refused> {
+    Revision::modern(version).ok_or_else(|| modern_only(version))
+}
+
+/// Only modern revisions are served, and this is none of them (T39, L12).
+pub(super) fn modern_only(requested: &str) -> Refused {
+    let requested: String = requested.chars().take(64).collect();
+    let supported = Revision::MODERN.map(|r| quoted(r.as_str())).join(",");
+    let message = format!(
+        "Protocol version {} is not served here; served are {}.",
+        quoted(&requested),
+        Revision::dates(&Revision::MODERN)
+    );
+    let error = RpcError::new(Code::UnsupportedVersion, "unsupported_version", message);
+    let data = format!(r#""supported":[{supported}],"requested":{}"#, quoted(&requested));
+    Refused::because(StatusCode::BAD_REQUEST, error.with_data(data))
 }
 
 /// The cursor of a resumed stream, if one was sent.

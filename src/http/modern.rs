@@ -1,46 +1,96 @@
-//! A POST of the modern era: its own checks (E8 to E12), then the relay.
+//! A POST of the modern era: its own checks (E7 to E11), then the relay.
+//!
+//! The body decides what a request is, and its headers must repeat it: [`meta`] reads what it claims, [`mirrored`]
+//! compares. What is refused here never reached the relay, and says so in its HTTP status.
+
+mod meta;
+mod mirrored;
+mod note;
 
 use std::sync::Arc;
 
 use axum::body::Body;
 use axum::response::Response;
-use http::StatusCode;
+use http::{HeaderMap, StatusCode};
 
 use super::Edge;
-use super::accept::Accepts;
+use super::accept::{Accepts, Grade};
+use super::headers::{self, era_of_header};
 use super::mcp::Admitted;
 use super::post::not_acceptable;
 use super::reply::{Extra, Refused, json, json_text, sse};
 use super::sse_body::SseBody;
 use crate::protocol::envelope::Request;
-use crate::protocol::error::{Code, RpcError};
-use crate::protocol::header::PROTOCOL_VERSION;
-use crate::protocol::meta::{CLIENT_CAPABILITIES, CLIENT_INFO, RequestMeta};
-use crate::protocol::object::Object;
-use crate::protocol::revision::Revision;
-use crate::relay::{Busy, Claim, ModernAnswer};
+use crate::protocol::error::Code;
+use crate::protocol::method::Method;
+use crate::protocol::object::{Object, items};
+use crate::protocol::revision::Era;
+use crate::relay::{Busy, Claim, Form, ModernAnswer};
+
+pub(super) use note::era_of_note;
+
+/// What a request claims of its caller, checked against its headers; none if it is one of the legacy era (E7).
+///
+/// The order: `_meta` whole (E8), no header twice (E9), version header equal (E10), version served (E11), and then
+/// the headers whose meaning the version says.
+///
+/// # Errors
+/// 400 with -32602, -32020 or -32022.
+pub(super) fn claim(headers: &HeaderMap, request: &Request) -> Result<Option<Claim>, Refused> {
+    let said = era_of_header(headers);
+    if said == Era::Legacy && !Era::may_be_claimed_by(request.params()) {
+        return Ok(None);
+    }
+    let params = match Object::parse(request.params().unwrap_or("{}")) {
+        Ok(params) => params,
+        Err(_) if said == Era::Legacy => return Ok(None),
+        Err(why) => return Err(meta::incomplete(format!("params cannot be read: {why}"))),
+    };
+    let meta = match meta::of(&params) {
+        Ok(meta) if said == Era::Modern || meta::claims(&meta) => meta,
+        Ok(_) => return Ok(None),
+        Err(_) if said == Era::Legacy => return Ok(None),
+        Err(refused) => return Err(refused),
+    };
+    let claimed = meta::complete(&meta)?;
+    mirrored::once_each(headers)?;
+    mirrored::version(headers, &claimed.version)?;
+    let revision = headers::served(&claimed.version)?;
+    mirrored::method(headers, request.method())?;
+    mirrored::name(headers, request.method(), &params)?;
+    let (capabilities, client_info) = (claimed.capabilities.into(), claimed.client_info.map(Into::into));
+    Ok(Some(Claim { revision, capabilities, client_info }))
+}
+
+/// Whether any message of a batch claims the modern era, which has no batches.
+pub(super) fn claimed_in_batch(batch: &[u8]) -> bool {
+    let claims = |message: &str| {
+        let params = Object::parse(message).ok()?.get("params")?;
+        Some(meta::claims(&meta::of(&Object::parse(params).ok()?).ok()?))
+    };
+    let text = std::str::from_utf8(batch).ok().filter(|text| Era::may_be_claimed_by(Some(text)));
+    text.and_then(items).is_some_and(|messages| messages.into_iter().any(|m| claims(m) == Some(true)))
+}
 
 /// Serves one modern request.
 pub(super) async fn request(
     edge: &Arc<Edge>,
     admitted: Admitted,
     accepts: Accepts,
+    claim: Claim,
     request: Request,
 ) -> Result<Response, Refused> {
     let id: Box<str> = request.id().into();
-    let form = accepts.form().ok_or_else(|| not_acceptable().of(Some(&id)))?;
+    let form = form(accepts, request.method()).map_err(|refused| refused.of(Some(&id)))?;
     let request_id = admitted.request_id.shared();
-    let error = |error: &RpcError| {
-        json(status(error.code), error.to_message(Some(&id), Some(admitted.request_id.as_str())))
-    };
-    let claim = match claim(&admitted, &request) {
-        Ok(claim) => claim,
-        Err(refused) => return Ok(error(&refused)),
-    };
     let served = edge.relay.modern(&admitted.caller, &admitted.endpoint, &claim, request, form, request_id);
     match served.await {
         Ok(ModernAnswer::Json(text)) => Ok(json_text(text)),
-        Ok(ModernAnswer::Refused(refused)) => Ok(error(&refused)),
+        Ok(ModernAnswer::Unable(text)) => Ok(json(StatusCode::BAD_REQUEST, text.join())),
+        Ok(ModernAnswer::Refused(error)) => {
+            let body = error.to_message(Some(&id), Some(admitted.request_id.as_str()));
+            Ok(json(status(error.code), body))
+        }
         Ok(ModernAnswer::Stream(reader, open)) => {
             Ok(sse(Body::new(SseBody::new(edge, &admitted.caller, reader).cancelling(open))))
         }
@@ -51,7 +101,18 @@ pub(super) async fn request(
     }
 }
 
-/// The HTTP status of an error of ours (section 1g of the protocol's codes).
+/// The forms of answer that are left; a subscription is a stream or nothing (E5).
+fn form(accepts: Accepts, method: &Method) -> Result<Form, Refused> {
+    if *method == Method::Listen && accepts.sse == Grade::Refused {
+        let message =
+            "subscriptions/listen is answered with text/event-stream; the Accept header does not allow it.";
+        return Err(Refused::caller(StatusCode::NOT_ACCEPTABLE, "not_acceptable", message));
+    }
+    accepts.form().ok_or_else(not_acceptable)
+}
+
+/// The HTTP status of an error of the relay's own from before it relayed anything. What was wrong with the headers
+/// or `_meta` was refused above; wrong params, an unknown tool or cursor are answers like any other (T11).
 fn status(code: Code) -> StatusCode {
     match code {
         Code::MethodNotFound => StatusCode::NOT_FOUND,
@@ -59,22 +120,4 @@ fn status(code: Code) -> StatusCode {
         Code::Parse | Code::InvalidRequest => StatusCode::BAD_REQUEST,
         Code::InvalidParams | Code::Internal | Code::ResourceNotFound => StatusCode::OK,
     }
-}
-
-/// What the request claims of its caller, checked against its headers.
-fn claim(admitted: &Admitted, request: &Request) -> Result<Claim, RpcError> {
-    let invalid = |why: String| RpcError::new(Code::InvalidParams, "invalid_params", why);
-    let params = Object::parse(request.params().unwrap_or("{}")).map_err(|e| invalid(e.to_string()))?;
-    let meta = RequestMeta::of(&params).map_err(invalid)?;
-    let version = meta.version().unwrap_or_default();
-    let header = admitted.parts.headers.get(PROTOCOL_VERSION).map(|v| v.as_bytes().trim_ascii());
-    if header != Some(version.as_bytes()) {
-        let message = "MCP-Protocol-Version and the version in params._meta must be the same.";
-        return Err(RpcError::new(Code::HeaderMismatch, "header_mismatch", message));
-    }
-    let revision = Revision::modern(&version).ok_or_else(|| {
-        RpcError::new(Code::UnsupportedVersion, "unsupported_version", "This version is not served here.")
-    })?;
-    let capabilities = meta.object(CLIENT_CAPABILITIES).unwrap_or("{}").into();
-    Ok(Claim { revision, capabilities, client_info: meta.object(CLIENT_INFO).map(Into::into) })
 }

@@ -48,7 +48,12 @@ impl Refused {
         reason: &'static str,
         message: impl Into<String>,
     ) -> Self {
-        Self { status, error: Box::new(RpcError::new(code, reason, message)), id: None, extra: None }
+        Self::because(status, RpcError::new(code, reason, message))
+    }
+
+    /// The same with an error that says more.
+    pub(super) fn because(status: StatusCode, error: RpcError) -> Self {
+        Self { status, error: Box::new(error), id: None, extra: None }
     }
 
     /// The caller's fault: -32600.

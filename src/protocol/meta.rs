@@ -14,6 +14,9 @@ pub const CLIENT_CAPABILITIES: &str = "io.modelcontextprotocol/clientCapabilitie
 pub const CLIENT_INFO: &str = "io.modelcontextprotocol/clientInfo";
 /// The least severe log messages wanted with the response (M4).
 pub const LOG_LEVEL: &str = "io.modelcontextprotocol/logLevel";
+/// Its values, least severe first (P1).
+pub const LOG_LEVELS: [&str; 8] =
+    ["debug", "info", "notice", "warning", "error", "critical", "alert", "emergency"];
 /// Name and version of the server, in results (M6).
 pub const SERVER_INFO: &str = "io.modelcontextprotocol/serverInfo";
 /// The id of the `subscriptions/listen` a notification belongs to (M7).

@@ -2,9 +2,6 @@
 
 use std::fmt;
 
-use super::meta::PROTOCOL_VERSION as CLAIM;
-use super::object::Object;
-
 /// A dated revision of the protocol that this gateway speaks.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub enum Revision {
@@ -45,14 +42,22 @@ impl Era {
         }
     }
 
-    /// The era that a request's raw params claim: the body decides, not a header (D14).
-    pub fn claimed_by(params: Option<&str>) -> Self {
-        let Some(params) = params.filter(|p| memchr::memmem::find(p.as_bytes(), CLAIM.as_bytes()).is_some())
-        else {
-            return Self::Legacy;
+    /// The era of a revision's date, known here or not: what is later than the newest legacy one is modern (V10).
+    pub fn of_date(date: &[u8]) -> Self {
+        let newest = Revision::LATEST_LEGACY.as_str().as_bytes();
+        let same_kind =
+            |(one, other): (&u8, &u8)| one == other || (one.is_ascii_digit() && other.is_ascii_digit());
+        let is_date = date.len() == newest.len() && date.iter().zip(newest).all(same_kind);
+        if is_date && date > newest { Self::Modern } else { Self::Legacy }
+    }
+
+    /// Whether a message's raw params may claim the modern era: a look that costs no reading. Some writers escape the
+    /// slash of the key, and any letter can be written as `\u00..`.
+    pub fn may_be_claimed_by(params: Option<&str>) -> bool {
+        let holds = |part: &str| {
+            params.is_some_and(|p| memchr::memmem::find(p.as_bytes(), part.as_bytes()).is_some())
         };
-        let claims = Object::parse(params).ok().and_then(|p| Object::parse(p.get("_meta")?).ok()?.get(CLAIM));
-        if claims.is_some() { Self::Modern } else { Self::Legacy }
+        holds("protocolVersion") || holds("\\u00")
     }
 }
 
@@ -137,6 +142,29 @@ impl fmt::Display for Revision {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    /// E7, V10: a date behind the newest legacy one is modern, known or not; what is no date is nothing of the kind.
+    #[test]
+    fn a_later_date_is_of_the_modern_era() {
+        for modern in ["2026-07-28", "2027-01-01", "2025-11-26", "9999-99-99"] {
+            assert_eq!(Era::of_date(modern.as_bytes()), Era::Modern, "{modern}");
+        }
+        for legacy in ["2025-11-25", "1999-01-01", "", "2026/07/28", "2026-7-28", "2026-07-28 ", "tomorrow!!"]
+        {
+            assert_eq!(Era::of_date(legacy.as_bytes()), Era::Legacy, "{legacy}");
+        }
+    }
+
+    /// A claim is seen however its key is spelled; most bodies are not looked at any closer.
+    #[test]
+    fn a_claim_may_be_spelled_with_escapes() {
+        let claims = |params: &str| Era::may_be_claimed_by(Some(params));
+        assert!(claims(r#"{"_meta":{"io.modelcontextprotocol/protocolVersion":"x"}}"#));
+        assert!(claims(r#"{"_meta":{"io.modelcontextprotocol\/protocolVersion":"x"}}"#));
+        assert!(claims(r#"{"_meta":{"io.modelcontextprotocol/\u0070rotocolVersion":"x"}}"#));
+        assert!(!claims(r#"{"name":"echo","arguments":{"text":"\u6587"}}"#));
+        assert!(!Era::may_be_claimed_by(None));
+    }
 
     #[test]
     fn every_revision_is_read_back_from_its_date() {

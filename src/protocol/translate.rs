@@ -2,11 +2,14 @@
 //!
 //! Everything else in it stays as it was, byte for byte.
 
+mod item;
+mod members;
 mod to_legacy;
 mod to_modern;
 
 use super::envelope::Span;
 
+pub use item::tool;
 pub use to_legacy::to_legacy;
 pub use to_modern::to_modern;
 

@@ -12,12 +12,11 @@ use super::{Relay, Session};
 use crate::catalog::Endpoint;
 use crate::protocol::envelope::{Notification, Request};
 use crate::protocol::error::{Code, RpcError};
+use crate::protocol::meta::LOG_LEVELS as LEVELS;
 use crate::protocol::object::Object;
 use crate::settings::servers::Isolation;
 use crate::store::sessions::Change;
 
-/// The levels, least severe first (P1).
-const LEVELS: [&str; 8] = ["debug", "info", "notice", "warning", "error", "critical", "alert", "emergency"];
 /// How long the caller waits for its servers to take the level; slower ones get it none the less.
 const PATIENCE: Duration = Duration::from_secs(2);
 

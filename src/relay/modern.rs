@@ -10,6 +10,7 @@ use std::sync::Arc;
 use bytes::Bytes;
 use futures_util::FutureExt as _;
 use tokio_util::sync::{CancellationToken, DropGuard};
+use tokio_util::task::TaskTracker;
 
 use super::outlet::Outlet;
 use super::request::{Busy, Next, no_cursor, no_such_method, unknown};
@@ -19,9 +20,10 @@ use super::{Caller, Conversation, Form, Relay, Session, extensions};
 use crate::catalog::{Endpoint, Kind};
 use crate::protocol::capability::CapabilityClass;
 use crate::protocol::edit::Text;
-use crate::protocol::envelope::Request;
+use crate::protocol::envelope::{Message, Request};
 use crate::protocol::error::{Code, RpcError};
 use crate::protocol::method::Method;
+use crate::protocol::object::Object;
 use crate::protocol::revision::Revision;
 use crate::session::implicit::ImplicitKey;
 use crate::session::live::Greeting;
@@ -45,6 +47,8 @@ pub struct Claim {
 pub enum ModernAnswer {
     /// One JSON text, at HTTP 200.
     Json(Text),
+    /// A server's own error, one JSON text too: the caller did not declare a capability that it needs (T42).
+    Unable(Text),
     /// An error of the gateway's own from before the request was relayed: its code decides the HTTP status.
     Refused(RpcError),
     /// A stream; dropping the guard cancels the request.
@@ -98,35 +102,28 @@ impl Relay {
     }
 
     /// Runs `work` on the caller's task for as long as nothing need be sent ahead of its answer; a stream begins with
-    /// the first message, or when a connection that stays silent may be taken for dead (F15).
+    /// the first message, or when a connection that stays silent may be taken for dead (F15). So what fails early
+    /// has its HTTP status, also for a caller that takes streams only.
     async fn answer_modern(
         &self,
-        mut work: Work,
+        work: Work,
         outlet: Arc<Outlet>,
         form: Form,
-        guard: DropGuard,
+        open: DropGuard,
     ) -> ModernAnswer {
-        if form == Form::SseOnly {
-            outlet.begin();
-        } else {
-            let silent = tokio::time::sleep(self.keep_alive);
-            tokio::select! {
-                biased;
-                served = &mut work => return answered(served, &outlet, guard),
-                () = outlet.begun() => {}
-                () = silent, if form == Form::Either => drop(outlet.begin()),
-                else => {}
+        let mut carried = Carried { work: Some(work), open: Some(open), outlet, tasks: self.tasks.clone() };
+        let Some(work) = carried.work.as_mut() else { return ModernAnswer::Json(Bytes::new().into()) };
+        let silent = tokio::time::sleep(self.keep_alive);
+        let reader = tokio::select! {
+            biased;
+            served = work => return carried.answered(served, form),
+            () = carried.outlet.begun() => carried.outlet.take_reader(),
+            () = silent, if form != Form::JsonOnly => {
+                carried.outlet.begin();
+                carried.outlet.take_reader()
             }
-        }
-        let Some(reader) = outlet.take_reader() else { return answered(work.await, &outlet, guard) };
-        self.tasks.spawn(async move {
-            let served = work.await;
-            if let Some(response) = served.map(|served| served.into_text(&outlet)) {
-                outlet.push_response(response.join());
-            }
-            outlet.complete();
-        });
-        ModernAnswer::Stream(reader, guard)
+        };
+        carried.stream(reader)
     }
 
     /// The implicit session of a modern caller.
@@ -190,6 +187,10 @@ impl Relay {
             | Method::SetLevel
             | Method::ResourcesSubscribe
             | Method::ResourcesUnsubscribe => Err(no_such_method(request)),
+            // Never a caller's to send.
+            Method::SamplingCreate | Method::ElicitationCreate | Method::RootsList => {
+                Err(no_such_method(request))
+            }
             _ => unknown(endpoint, request).map(Next::Server),
         }
     }
@@ -207,20 +208,86 @@ impl Relay {
     }
 }
 
-/// The answer of work that ended before anything was sent ahead of it; none if its caller is gone.
-fn answered(served: Option<Served>, outlet: &Outlet, guard: DropGuard) -> ModernAnswer {
-    // A message may have gone ahead of it at the very end.
-    match (outlet.settle(), served) {
-        (Some(reader), served) => {
-            if let Some(response) = served.map(|served| served.into_text(outlet)) {
-                outlet.push_response(response.join());
+/// Work whose caller still waits for the answer to begin; one that leaves instead has cancelled it (T54). The work is
+/// let come to its own end all the same, in which it takes its leave of the server.
+struct Carried {
+    work: Option<Work>,
+    open: Option<DropGuard>,
+    outlet: Arc<Outlet>,
+    tasks: TaskTracker,
+}
+
+impl Carried {
+    /// The answer of work that ended before anything was sent ahead of it; none if its caller is gone.
+    fn answered(mut self, served: Option<Served>, form: Form) -> ModernAnswer {
+        self.work = None;
+        // A message may have gone ahead of it at the very end.
+        let begun = match &served {
+            Some(Served::Response(text)) if form == Form::SseOnly && !says_unable(text) => {
+                self.outlet.begin();
+                self.outlet.take_reader()
             }
-            outlet.complete();
-            ModernAnswer::Stream(reader, guard)
+            _ => self.outlet.settle(),
+        };
+        match (begun, served) {
+            (Some(reader), served) => {
+                finish(&self.outlet, served);
+                self.stream(Some(reader))
+            }
+            (None, Some(Served::Response(text))) if says_unable(&text) => ModernAnswer::Unable(text),
+            (None, Some(Served::Response(text))) => ModernAnswer::Json(text),
+            (None, Some(Served::Refused(error, _))) => ModernAnswer::Refused(error),
+            (None, None) => ModernAnswer::Json(Bytes::new().into()),
         }
-        (None, Some(Served::Response(text))) => ModernAnswer::Json(text),
-        (None, Some(Served::Refused(error, _))) => ModernAnswer::Refused(error),
-        (None, None) => ModernAnswer::Json(Bytes::new().into()),
+    }
+
+    /// Lets the work go on by itself and gives its stream to the connection.
+    fn stream(mut self, reader: Option<Reader>) -> ModernAnswer {
+        self.go_on();
+        match (reader, self.open.take()) {
+            (Some(reader), Some(open)) => ModernAnswer::Stream(reader, open),
+            _ => ModernAnswer::Json(Bytes::new().into()),
+        }
+    }
+
+    fn go_on(&mut self) {
+        if let Some(work) = self.work.take() {
+            let outlet = self.outlet.clone();
+            self.tasks.spawn(async move { finish(&outlet, work.await) });
+        }
+    }
+}
+
+impl Drop for Carried {
+    fn drop(&mut self) {
+        if self.work.is_some() {
+            self.outlet.abandon();
+            drop(self.open.take());
+            self.go_on();
+        }
+    }
+}
+
+fn finish(outlet: &Outlet, served: Option<Served>) {
+    if let Some(response) = served.map(|served| served.into_text(outlet)) {
+        outlet.push_response(response.join());
+    }
+    outlet.complete();
+}
+
+/// Whether a response is the error -32021: the caller lacks a capability, which is 400 whoever says so (T42).
+fn says_unable(text: &Text) -> bool {
+    let number = Code::MissingCapability.number();
+    let mentioned = |part: &[u8]| memchr::memmem::find(part, b"-32021").is_some();
+    if !mentioned(&text.head) && !mentioned(&text.tail) {
+        return false;
+    }
+    match Message::parse(text.clone().join()) {
+        Ok(Message::Response(response)) => {
+            let code = response.error().and_then(|raw| Object::parse(raw).ok()?.get("code")?.parse().ok());
+            code == Some(number)
+        }
+        _ => false,
     }
 }
 
