@@ -12,4 +12,5 @@ pub mod mirror;
 pub mod object;
 pub mod revision;
 pub mod sse;
+pub mod task;
 pub mod translate;

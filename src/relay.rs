@@ -36,6 +36,7 @@ mod running;
 mod serving;
 mod shared;
 mod subscribe;
+mod tasks;
 mod uris;
 
 use std::collections::HashMap;

@@ -13,5 +13,17 @@ pub use item::tool;
 pub use to_legacy::to_legacy;
 pub use to_modern::to_modern;
 
+use super::object::Object;
+
 /// A place in a message, and what to put there.
 pub type Change = (Span, String);
+
+/// What to cut from `whole`, of which `raw` is an object and `object` the same read, so that `doomed` members are gone.
+pub fn without<'a>(
+    whole: &[u8],
+    raw: &'a str,
+    object: &Object<'a>,
+    doomed: impl Fn(&str) -> bool,
+) -> Vec<Change> {
+    members::cut(whole, raw, object, doomed)
+}

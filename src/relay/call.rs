@@ -17,6 +17,7 @@ use crate::protocol::envelope::{Outcome, Response};
 use crate::protocol::error::{Code, Layer, RpcError};
 use crate::protocol::method::Method;
 use crate::protocol::revision::Era;
+use crate::protocol::translate::Change;
 use crate::telemetry::metrics::CallOutcome;
 use crate::upstream::{Delivery, Failure, Link};
 
@@ -41,6 +42,7 @@ impl Relay {
         let server = &route.target.server;
         let clock = Arc::new(Clock::start(&server.timeouts));
         let ended = self.attempt(serving, route, &clock).await;
+        let (ended, tasks) = self.with_task_ids(serving, route, ended);
         let outcome = match &ended {
             Ended::Answered(response, _) if response.error().is_some() => CallOutcome::RpcError,
             Ended::Answered(response, _) if is_tool_error(request.method(), response) => {
@@ -53,13 +55,24 @@ impl Relay {
         };
         self.metrics.call(&server.name, request.method().label(), outcome, clock.elapsed());
         match ended {
-            Ended::Answered(response, era) => Some(deliver(serving, route, &response, era)),
+            Ended::Answered(response, era) => Some(deliver(serving, route, &response, era, tasks)),
             Ended::Failed(error) | Ended::TimedOut(error) => {
                 let (id, layer) = (serving.outlet.request_id(), error.layer.as_str());
                 tracing::warn!(request.id = id, server = %server.name, layer, reason = error.reason, "{}", error.message);
                 Some(error.to_message(Some(request.id()), Some(id)).into())
             }
             Ended::Cancelled => None,
+        }
+    }
+
+    /// The same, and what must change in the response for the tasks in it.
+    fn with_task_ids(&self, serving: Serving<'_>, route: &Route, ended: Ended) -> (Ended, Vec<Change>) {
+        match &ended {
+            Ended::Answered(response, _) => match self.task_ids(serving, route, response) {
+                Ok(changes) => (ended, changes),
+                Err(error) => (Ended::Failed(error), Vec::new()),
+            },
+            Ended::Failed(_) | Ended::TimedOut(_) | Ended::Cancelled => (ended, Vec::new()),
         }
     }
 
@@ -120,7 +133,7 @@ impl Relay {
         });
         let exchange = &underway.exchange;
         clock.sent();
-        let outgoing = compose(serving, route, &link, id);
+        let outgoing = compose(serving, route, &link, id, self.task_in_call(serving, route, link.era()));
         let listener = exchange.clone();
         let ended = tokio::select! {
             biased;

@@ -14,10 +14,17 @@ use crate::protocol::method::Method;
 use crate::protocol::mirror;
 use crate::protocol::object::{Object, quoted};
 use crate::protocol::revision::Era;
+use crate::protocol::translate::Change;
 use crate::upstream::{Link, Mirror, Outgoing, UpstreamId};
 
-/// The request as `link`'s server expects it, under the id `id`.
-pub(super) fn compose(serving: Serving<'_>, route: &Route, link: &Link, id: UpstreamId) -> Outgoing {
+/// The request as `link`'s server expects it, under the id `id`, with some more changed.
+pub(super) fn compose(
+    serving: Serving<'_>,
+    route: &Route,
+    link: &Link,
+    id: UpstreamId,
+    more: Vec<Change>,
+) -> Outgoing {
     let Serving { session, endpoint, request, .. } = serving;
     let id_text = id.to_string();
     let mut edit = Edit::of(request.bytes()).replace(request.id_span(), &id_text);
@@ -43,6 +50,9 @@ pub(super) fn compose(serving: Serving<'_>, route: &Route, link: &Link, id: Upst
     {
         edit = edit.replace_owned(place, passes);
     }
+    for (place, text) in more {
+        edit = edit.replace_owned(place, text);
+    }
     Outgoing {
         message: edit.finish(),
         mirror: (server == Era::Modern).then(|| mirrored(request.method(), route)),
@@ -51,7 +61,15 @@ pub(super) fn compose(serving: Serving<'_>, route: &Route, link: &Link, id: Upst
 
 /// What the headers of a modern request repeat (T43, T44).
 fn mirrored(method: &Method, route: &Route) -> Mirror {
-    let named = matches!(method, Method::ToolsCall | Method::PromptsGet | Method::ResourcesRead);
+    let named = matches!(
+        method,
+        Method::ToolsCall
+            | Method::PromptsGet
+            | Method::ResourcesRead
+            | Method::TasksGet
+            | Method::TasksUpdate
+            | Method::TasksCancel
+    );
     let header = |text: &str| HeaderValue::from_str(&mirror::encode(text)).ok();
     Mirror {
         method: header(method.as_str()).unwrap_or_else(|| HeaderValue::from_static("")),

@@ -11,6 +11,7 @@ use super::asks::Asks;
 use super::links::Links;
 use super::relist::OwnLists;
 use super::running::Running;
+use super::tasks::Begun;
 use crate::catalog::Kind;
 use crate::session::EndReason;
 use crate::session::live::Attachment;
@@ -27,6 +28,8 @@ pub struct Conversation {
     pub(super) own_lists: OwnLists,
     /// URIs seen in results that no list has, and the server they came from.
     pub(super) seen_uris: Mutex<SeenUris>,
+    /// The tasks of 2025-11-25 that its caller began or asked for.
+    pub(super) begun: Mutex<Begun>,
     given: [AtomicU64; 4],
     tasks: TaskTracker,
 }
@@ -62,6 +65,7 @@ impl Conversation {
             subscriptions: Mutex::default(),
             own_lists: OwnLists::default(),
             seen_uris: Mutex::default(),
+            begun: Mutex::default(),
             given: Default::default(),
             tasks,
         }

@@ -6,12 +6,19 @@ use super::uris::uris_in;
 use crate::protocol::edit::{Edit, Text, replaced};
 use crate::protocol::envelope::Response;
 use crate::protocol::revision::Era;
-use crate::protocol::translate;
+use crate::protocol::translate::{self, Change};
 
-/// The response as the caller expects it, from a server of `era`.
-pub(super) fn deliver(serving: Serving<'_>, route: &Route, response: &Response, era: Era) -> Text {
+/// The response as the caller expects it, from a server of `era`, with some more changed.
+pub(super) fn deliver(
+    serving: Serving<'_>,
+    route: &Route,
+    response: &Response,
+    era: Era,
+    more: Vec<Change>,
+) -> Text {
     let request = serving.request;
     let mut changes = uris_in(serving, route, response);
+    changes.extend(more);
     match (serving.session.revision().era(), era) {
         (Era::Legacy, Era::Legacy) | (Era::Modern, Era::Modern) => {}
         (Era::Modern, Era::Legacy) => changes.extend(translate::to_modern(request.method(), response)),

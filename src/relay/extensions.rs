@@ -104,7 +104,7 @@ fn tasks(callers: Revision, servers: &[Known<'_>]) -> Option<String> {
         return None;
     }
     let (mut calls, mut list, mut cancel) = (false, false, false);
-    for tasks in servers.iter().filter_map(|(server, said)| offered(server, *said)) {
+    for tasks in servers.iter().filter_map(|(server, said)| offered_tasks(server, *said)) {
         let Ok(tasks) = Object::parse(tasks) else { continue };
         let requests = |raw| Object::parse(Object::parse(raw).ok()?.get("tools")?).ok()?.get("call");
         calls |= tasks.get("requests").and_then(requests).is_some();
@@ -117,7 +117,7 @@ fn tasks(callers: Revision, servers: &[Known<'_>]) -> Option<String> {
 }
 
 /// The `tasks` that a legacy server declared, raw, if its links can carry them.
-fn offered<'a>(server: &ServerSettings, said: Option<&'a Introduction>) -> Option<&'a str> {
+pub(super) fn offered_tasks<'a>(server: &ServerSettings, said: Option<&'a Introduction>) -> Option<&'a str> {
     let said = said.filter(|said| said.revision.era() == Era::Legacy && carries_tasks(server))?;
     Object::parse(&said.capabilities).ok()?.get("tasks")
 }

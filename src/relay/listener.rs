@@ -5,6 +5,7 @@ use std::sync::{Arc, Weak};
 use bytes::Bytes;
 
 use super::ask::{self, Belonging};
+use super::tasks::{about_task, renamed};
 use super::{Relay, Session, subscribe};
 use crate::catalog::Kind;
 use crate::protocol::envelope::{Notification, Request};
@@ -29,6 +30,12 @@ impl Origin {
     fn changed(&self, session: &Arc<Session>, kinds: &'static [Kind]) {
         if let Some(relay) = self.relay.upgrade() {
             relay.list_changed(session, &self.server, kinds);
+        }
+    }
+
+    fn unattributed(&self) {
+        if let Some(relay) = self.relay.upgrade() {
+            relay.metrics.unattributed(&self.server.name);
         }
     }
 
@@ -61,9 +68,17 @@ impl Listener for Origin {
                 }
             }
             Method::Cancelled => ask::take_back(&session, &self.server.name, None, &message),
-            // Progress of a call that is over.
-            Method::Progress => {}
-            _ => self.stray(&session, message.bytes().clone()),
+            // Of a task, or of a call that is over.
+            Method::TaskStatus | Method::Progress => {
+                match about_task(&session, &self.server.name, &message) {
+                    Some(message) if session.streams.get_is_open() => {
+                        session.streams.push_get(EventKind::Notification, message);
+                    }
+                    Some(message) => self.stray(&session, message),
+                    None => self.unattributed(),
+                }
+            }
+            _ => self.stray(&session, renamed(&session, &self.server.name, &message)),
         }
     }
 

@@ -181,8 +181,13 @@ impl Relay {
             Method::ToolsCall | Method::PromptsGet | Method::ResourcesRead | Method::Complete => {
                 self.route(session, endpoint, request).await.map(Next::Server)
             }
-            // T40: gone with this revision.
-            Method::Initialize
+            Method::TasksGet | Method::TasksUpdate | Method::TasksCancel => {
+                self.task_route(serving).map(Next::Server)
+            }
+            // T40, J5: gone with this revision.
+            Method::TasksList
+            | Method::TasksResult
+            | Method::Initialize
             | Method::Ping
             | Method::SetLevel
             | Method::ResourcesSubscribe

@@ -22,7 +22,9 @@ pub(super) fn uris_in(serving: Serving<'_>, route: &Route, response: &Response) 
     let has_resource = || memchr::memmem::find(response.bytes(), b"\"resource").is_some();
     let look: fn(Serving<'_>, &Route, &Response, &str) -> Vec<Rewrite> = match serving.request.method() {
         Method::ResourcesRead => read_contents,
-        Method::ToolsCall | Method::PromptsGet if has_resource() => content_blocks,
+        Method::ToolsCall | Method::PromptsGet | Method::TasksResult | Method::TasksGet if has_resource() => {
+            content_blocks
+        }
         _ => return Vec::new(),
     };
     response.result().map_or_else(Vec::new, |result| look(serving, route, response, result))
@@ -70,6 +72,11 @@ fn blocks<'a>(method: &Method, result: &'a str) -> Vec<&'a str> {
             let messages = result.get("messages").and_then(items).unwrap_or_default();
             let contents = messages.into_iter().filter_map(|m| Object::parse(m).ok()?.get("content"));
             contents.flat_map(of).collect()
+        }
+        // What a task came to, of the modern era, stands inside of what is said of the task (J3).
+        Method::TasksGet => {
+            let result = result.get("result").and_then(|raw| Object::parse(raw).ok());
+            result.and_then(|r| r.get("content")).map(of).unwrap_or_default()
         }
         _ => result.get("content").map(of).unwrap_or_default(),
     }
