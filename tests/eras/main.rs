@@ -10,10 +10,21 @@
 
 #[path = "../support/client.rs"]
 mod client;
+#[path = "../auth/support.rs"]
+#[allow(
+    dead_code,
+    unreachable_pub,
+    clippy::new_ret_no_self,
+    reason = "another area's keys and tokens; a part of them is used here"
+)]
+mod credentials;
 #[path = "../support/gateway.rs"]
 mod gateway;
 #[path = "../support/http_server.rs"]
 mod http_server;
 
+mod extensions;
 mod kit;
 mod pairings;
+mod tasks;
+mod tasks_core;
