@@ -10,6 +10,7 @@ pub mod meta;
 pub mod method;
 pub mod mirror;
 pub mod object;
+pub mod param_header;
 pub mod revision;
 pub mod sse;
 pub mod task;

@@ -12,6 +12,7 @@ mod clock;
 mod coalesce;
 mod compose;
 mod conversation;
+mod declared;
 mod deliver;
 mod era;
 mod exchange;
@@ -31,9 +32,12 @@ mod relist;
 mod reload;
 pub mod request;
 mod restore;
+mod rounds;
 mod route;
 mod running;
+mod seat;
 mod serving;
+mod sessionless;
 mod shared;
 mod subscribe;
 mod tasks;
@@ -50,12 +54,14 @@ use tokio_util::task::TaskTracker;
 use crate::catalog::persist::Files;
 use crate::catalog::{Catalog, Endpoint};
 use crate::session::event::EventId;
+use crate::session::sessions::PrincipalCap;
 use crate::session::streams::ResumeError;
 use crate::session::{Binding, EndReason, Reader, SessionId, Sessions};
 use crate::settings::Settings;
 use crate::store::{Registry, Sealer, SessionStore};
 use crate::telemetry::Metrics;
 use crate::tenancy::Principal;
+use crate::tenancy::principal::Issuer;
 use crate::upstream::Connector;
 
 pub use answer::{Answer, Form};
@@ -63,6 +69,7 @@ pub use conversation::Conversation;
 pub use initialize::InitializeError;
 pub use modern::{Claim, ModernAnswer};
 pub use request::Busy;
+pub use seat::NoSeat;
 
 /// A session with what the relay keeps for it.
 pub type Session = crate::session::Session<Conversation>;
@@ -75,7 +82,14 @@ pub struct Caller {
     /// Digest of `principal` that sessions are bound to.
     pub binding: [u8; 32],
     /// Whether `sessions.maxPerPrincipal` holds for it.
-    pub cap: crate::session::sessions::PrincipalCap,
+    pub cap: PrincipalCap,
+}
+
+impl Caller {
+    /// Whether it may be anybody: nothing tells one such caller from another.
+    pub fn is_anybody(&self) -> bool {
+        self.principal.issuer == Issuer::Anonymous && self.cap != PrincipalCap::Exempt
+    }
 }
 
 /// Carries messages between callers and servers.

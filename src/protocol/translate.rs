@@ -2,15 +2,20 @@
 //!
 //! Everything else in it stays as it was, byte for byte.
 
+mod capabilities;
+pub mod content;
+pub mod input;
 mod item;
 mod members;
+pub mod request;
 mod to_legacy;
 mod to_modern;
 
 use super::envelope::Span;
 
+pub use capabilities::capabilities;
 pub use item::tool;
-pub use to_legacy::to_legacy;
+pub use to_legacy::ToLegacy;
 pub use to_modern::to_modern;
 
 use super::object::Object;

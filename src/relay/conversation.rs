@@ -3,11 +3,12 @@
 
 use std::collections::{BTreeMap, HashMap, VecDeque};
 use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
-use std::sync::{Arc, Mutex};
+use std::sync::{Arc, Mutex, OnceLock};
 
 use tokio_util::task::TaskTracker;
 
 use super::asks::Asks;
+use super::declared::Declared;
 use super::links::Links;
 use super::relist::OwnLists;
 use super::running::Running;
@@ -30,6 +31,8 @@ pub struct Conversation {
     pub(super) seen_uris: Mutex<SeenUris>,
     /// The tasks of 2025-11-25 that its caller began or asked for.
     pub(super) begun: Mutex<Begun>,
+    /// What modern servers are told of the caller, once one is.
+    pub(super) declared: OnceLock<Declared>,
     given: [AtomicU64; 4],
     tasks: TaskTracker,
 }
@@ -66,6 +69,7 @@ impl Conversation {
             own_lists: OwnLists::default(),
             seen_uris: Mutex::default(),
             begun: Mutex::default(),
+            declared: OnceLock::new(),
             given: Default::default(),
             tasks,
         }

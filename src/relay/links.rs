@@ -269,10 +269,13 @@ impl Relay {
         epoch: u32,
         listener: Arc<dyn Listener>,
     ) -> Result<Arc<Link>, Failure> {
-        let opened = self.connector.open(server.clone(), self.known(server), hello, epoch, listener).await;
+        let known = self.known(server);
+        let era = known.era();
+        let opened = self.connector.open(server.clone(), known, hello, epoch, listener).await;
         match &opened {
             Ok(link) => self.catalog.introduce(server, &link.introduction()),
             Err(failure) => {
+                self.doubt_era(server, era, failure);
                 let (layer, reason) = (failure.layer.as_str(), failure.reason);
                 tracing::warn!(server = %server.name, layer, reason, "{}", failure.message);
             }

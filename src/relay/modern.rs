@@ -13,22 +13,19 @@ use tokio_util::sync::{CancellationToken, DropGuard};
 use tokio_util::task::TaskTracker;
 
 use super::outlet::Outlet;
-use super::request::{Busy, Next, no_cursor, no_such_method, unknown};
+use super::request::{Next, no_cursor, no_such_method, unknown};
 use super::running::Running;
+use super::seat::{Known, NoSeat};
 use super::serving::Serving;
-use super::{Caller, Conversation, Form, Relay, Session, extensions};
+use super::{Caller, Form, Relay, Session};
 use crate::catalog::{Endpoint, Kind};
-use crate::protocol::capability::CapabilityClass;
 use crate::protocol::edit::Text;
 use crate::protocol::envelope::{Message, Request};
 use crate::protocol::error::{Code, RpcError};
 use crate::protocol::method::Method;
 use crate::protocol::object::Object;
 use crate::protocol::revision::Revision;
-use crate::session::implicit::ImplicitKey;
-use crate::session::live::Greeting;
-use crate::session::{Binding, Reader};
-use crate::store::Epoch;
+use crate::session::Reader;
 use crate::telemetry::metrics::CallOutcome;
 
 /// What a modern request says of its caller, as the edge found it in `_meta`.
@@ -70,7 +67,7 @@ impl Relay {
     /// Serves one modern request.
     ///
     /// # Errors
-    /// [`Busy`]
+    /// [`NoSeat`]
     ///
     /// # Cancellation
     /// Dropping the future, or the guard of the stream it gave, cancels the request.
@@ -82,18 +79,18 @@ impl Relay {
         request: Request,
         form: Form,
         request_id: Arc<str>,
-    ) -> Result<ModernAnswer, Busy> {
-        let session = self.implicit_session(caller, endpoint, claim);
-        let running = session.run(self.in_flight).ok_or(Busy)?;
+    ) -> Result<ModernAnswer, NoSeat> {
+        let Claim { revision, capabilities, client_info } = claim;
+        let known = Known { revision: *revision, capabilities, client_info: client_info.as_deref() };
+        let seat = self.seat(caller, endpoint, &known)?;
         let outlet = Outlet::new(self.sessions.plain_streams(), form, request_id);
         let cancelled = CancellationToken::new();
         let guard = cancelled.clone().drop_guard();
         let work: Work = {
             let (relay, endpoint, outlet) = (self.clone(), endpoint.clone(), outlet.clone());
             Box::pin(async move {
-                let _running = running;
                 let id: Box<str> = request.id().into();
-                let serve = relay.serve_modern(&session, &endpoint, request, &outlet, cancelled);
+                let serve = relay.serve_modern(&seat.session, &endpoint, request, &outlet, cancelled);
                 let served = AssertUnwindSafe(serve).catch_unwind().await;
                 served.unwrap_or_else(|_| Some(Served::Refused(panicked(&outlet), id)))
             })
@@ -124,25 +121,6 @@ impl Relay {
             }
         };
         carried.stream(reader)
-    }
-
-    /// The implicit session of a modern caller.
-    fn implicit_session(&self, caller: &Caller, endpoint: &Endpoint, claim: &Claim) -> Arc<Session> {
-        let class = CapabilityClass::of(&claim.capabilities);
-        let binding = Binding { principal: caller.binding, endpoint: endpoint.path.clone() };
-        let key = ImplicitKey { binding, revision: claim.revision, class, alone: None };
-        self.sessions.implicit(&key, || {
-            let unknown = || r#"{"name":"unknown","version":"0"}"#.into();
-            let greeting = Greeting {
-                revision: claim.revision,
-                params: "{}".into(),
-                capabilities: extensions::admitted(endpoint, &claim.capabilities),
-                client_info: claim.client_info.clone().unwrap_or_else(unknown),
-                class,
-            };
-            let tenant = caller.principal.tenant.clone();
-            (greeting, Conversation::new(tenant, Epoch::FIRST.0, self.tasks.clone()))
-        })
     }
 
     async fn serve_modern(

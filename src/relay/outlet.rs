@@ -55,6 +55,11 @@ impl Outlet {
         &self.request_id
     }
 
+    /// The forms of answer that the caller takes.
+    pub(super) fn form(&self) -> Form {
+        self.form
+    }
+
     /// Sends a message ahead of the result; it turns a pending answer into a stream. `false` if the caller cannot
     /// get it: it accepts only JSON, or has left without an event id.
     pub(super) fn emit(&self, kind: EventKind, message: Bytes) -> bool {

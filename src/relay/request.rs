@@ -58,11 +58,24 @@ impl Relay {
             running.push(session.run(self.in_flight).ok_or(Busy)?);
         }
         let outlet = Outlet::new(session.streams.clone(), form, request_id);
+        Ok(self.serve_all(session, endpoint, requests, outlet, batching, running).await)
+    }
+
+    /// Serves requests and answers by the grace rule; `held` is dropped when all are served.
+    pub(super) async fn serve_all(
+        self: &Arc<Self>,
+        session: &Arc<Session>,
+        endpoint: &Arc<Endpoint>,
+        requests: Vec<Request>,
+        outlet: Arc<Outlet>,
+        batching: Batching,
+        held: impl Send + 'static,
+    ) -> Answer {
         let work: Work = {
             let (relay, session, endpoint, outlet) =
                 (self.clone(), session.clone(), endpoint.clone(), outlet.clone());
             Box::pin(async move {
-                let _running = running;
+                let _held = held;
                 let serve = |request: Request| relay.serve_safely(&session, &endpoint, request, &outlet);
                 match <[Request; 1]>::try_from(requests) {
                     Ok([request]) => serve(request).await.into_iter().collect(),
@@ -77,7 +90,7 @@ impl Relay {
             Batching::Single => |responses: Vec<Text>| responses.into_iter().next(),
             Batching::Array => array,
         };
-        Ok(answer(work, outlet, form, self.grace, &self.tasks, join).await)
+        answer(work, outlet, self.grace, &self.tasks, join).await
     }
 
     /// A stream that holds one response and ends, for a caller that takes no JSON.

@@ -23,8 +23,14 @@ mod gateway;
 #[path = "../support/http_server.rs"]
 mod http_server;
 
+mod edge;
 mod extensions;
 mod kit;
+mod leaving;
+mod legacy_callers;
 mod pairings;
+mod rounds;
+mod sessionless;
+mod stdio_servers;
 mod tasks;
 mod tasks_core;
