@@ -6,6 +6,7 @@ pub mod edit;
 pub mod envelope;
 pub mod error;
 pub mod header;
+pub mod listen;
 pub mod meta;
 pub mod method;
 pub mod mirror;

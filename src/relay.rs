@@ -20,11 +20,14 @@ mod extensions;
 mod initialize;
 mod keep;
 mod links;
+mod listen;
 mod listener;
+mod listens;
 mod lists;
 mod log_level;
 pub mod modern;
 mod notify;
+mod offered;
 mod outlet;
 mod places;
 mod reading;
@@ -105,6 +108,8 @@ pub struct Relay {
     sealer: Arc<Sealer>,
     children: places::Places,
     shared: shared::SharedLinks,
+    listens: listens::Listens,
+    listen_places: listen::ListenPlaces,
     /// Held by the one who asks a server for its era.
     probing: Registry<Arc<str>, Arc<tokio::sync::Mutex<()>>>,
     /// Lists of shared links that are being read again.
@@ -114,6 +119,8 @@ pub struct Relay {
     /// When a modern answer that is still to come begins as a stream.
     keep_alive: Duration,
     tasks: TaskTracker,
+    /// Cancelled when the process begins to stop: what goes on for ever ends then.
+    draining: CancellationToken,
     /// Cancelled when the process stops.
     stopping: CancellationToken,
     metrics: Arc<Metrics>,
@@ -146,12 +153,15 @@ impl Relay {
             sealer,
             children: places::Places::default(),
             shared: shared::SharedLinks::default(),
+            listens: listens::Listens::default(),
+            listen_places: listen::ListenPlaces::new(settings.limits.listens_per_principal),
             probing: Registry::new(),
             relisting: coalesce::Coalesced::default(),
             in_flight: settings.limits.in_flight_per_session,
             grace: settings.streams.grace,
             keep_alive: settings.streams.keep_alive,
             tasks,
+            draining: CancellationToken::new(),
             stopping: CancellationToken::new(),
             metrics,
         })
@@ -202,6 +212,7 @@ impl Relay {
         for session in self.sessions.all() {
             session.streams.end_connections();
         }
+        self.end_listens();
     }
 
     /// Ends expired sessions, and shared links that nobody uses any more, until `stop`; run it on a task.
@@ -220,6 +231,7 @@ impl Relay {
     /// links. A call that still runs is told on its stream that its outcome is unknown.
     pub async fn shut_down(&self, drain: Duration) {
         let deadline = tokio::time::Instant::now() + drain;
+        self.draining.cancel();
         for session in self.sessions.all() {
             session.streams.end_get();
             if session.running() == 0 {

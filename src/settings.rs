@@ -134,6 +134,8 @@ pub struct LimitSettings {
     pub connections: usize,
     /// Running requests of one session; over it 429.
     pub in_flight_per_session: usize,
+    /// `subscriptions/listen` streams open at once for one principal; over it 429.
+    pub listens_per_principal: usize,
 }
 
 /// How the process stops.
@@ -211,6 +213,7 @@ impl Default for LimitSettings {
             body_read: Duration::from_secs(30),
             connections: 20_000,
             in_flight_per_session: 256,
+            listens_per_principal: 16,
         }
     }
 }

@@ -99,7 +99,7 @@ fn answered(edge: &Edge, admitted: &Admitted, answer: Answer) -> Response {
 pub(super) fn refused_seat(why: &NoSeat) -> Refused {
     match why {
         NoSeat::Busy(busy) => {
-            let refused = Refused::caller(StatusCode::TOO_MANY_REQUESTS, "session_busy", busy.to_string());
+            let refused = Refused::caller(StatusCode::TOO_MANY_REQUESTS, busy.reason(), busy.to_string());
             refused.with(Extra::RetryAfter(1))
         }
         NoSeat::NoPlace(error) => not_opened(error),

@@ -4,8 +4,9 @@ use std::sync::Arc;
 
 use bytes::Bytes;
 
+use super::offered::{Offered, instructions};
 use super::{Caller, Conversation, Relay, Session, extensions};
-use crate::catalog::{Endpoint, Naming};
+use crate::catalog::Endpoint;
 use crate::protocol::capability::CapabilityClass;
 use crate::protocol::envelope::Request;
 use crate::protocol::error::{Code, RpcError};
@@ -16,9 +17,6 @@ use crate::session::live::Greeting;
 use crate::session::sessions::OpenError;
 use crate::store::Epoch;
 use crate::upstream::Introduction;
-
-/// The longest instructions given to a caller, characters.
-const MOST_INSTRUCTIONS: usize = 16_384;
 
 /// The largest params of `initialize`, bytes: a session keeps them for as long as it lives.
 const MOST_PARAMS: usize = 64 << 10;
@@ -55,16 +53,15 @@ impl Relay {
             Conversation::new(caller.principal.tenant.clone(), Epoch::FIRST.0, self.tasks.clone());
         let session = self.sessions.open(binding, greeting, caller.cap, conversation).await?;
         let known: Vec<_> = endpoint.servers.iter().map(|s| (s, self.catalog.introduction(s))).collect();
-        let mut capabilities = capabilities(known.iter().map(|(_, i)| i.as_deref()), revision);
+        let capabilities = capabilities(known.iter().map(|(_, i)| i.as_deref()), revision);
         let servers: Vec<_> = known.iter().map(|(s, i)| (&***s, i.as_deref())).collect();
-        capabilities.extend(extensions::declared(endpoint, revision, &servers));
-        let capabilities = capabilities.join(",");
+        let capabilities = capabilities.written(extensions::declared(endpoint, revision, &servers));
         let instructions =
             instructions(endpoint, known.iter().filter_map(|(s, i)| Some((s.name.as_str(), i.as_deref()?))));
         let instructions =
             instructions.map_or_else(String::new, |text| format!(r#","instructions":{}"#, quoted(&text)));
         let result = format!(
-            r#"{{"protocolVersion":"{revision}","capabilities":{{{capabilities}}},"serverInfo":{{"name":"mcpgate","version":"{}"}}{instructions}}}"#,
+            r#"{{"protocolVersion":"{revision}","capabilities":{capabilities},"serverInfo":{{"name":"mcpgate","version":"{}"}}{instructions}}}"#,
             env!("CARGO_PKG_VERSION"),
         );
         Ok((session, super::request::respond(request.id(), result.as_bytes())))
@@ -96,82 +93,15 @@ fn greeting(request: &Request) -> Result<Greeting, RpcError> {
     })
 }
 
-/// What is declared, each as a member of the capabilities: all that any server has; and everything, while some server is not known yet.
-fn capabilities<'a>(
-    servers: impl Iterator<Item = Option<&'a Introduction>>,
-    revision: Revision,
-) -> Vec<String> {
-    let mut has = Declared::default();
+/// What is declared: all that any server has; and everything, while some server is not known yet.
+fn capabilities<'a>(servers: impl Iterator<Item = Option<&'a Introduction>>, revision: Revision) -> Offered {
+    let mut all = Offered::default();
     for server in servers {
-        let Some(server) = server else {
-            has = Declared {
-                tools: true,
-                prompts: true,
-                resources: true,
-                subscribe: true,
-                logging: true,
-                completions: true,
-            };
-            break;
-        };
-        let Ok(own) = Object::parse(&server.capabilities) else { continue };
-        has.tools |= own.get("tools").is_some();
-        has.prompts |= own.get("prompts").is_some();
-        has.logging |= own.get("logging").is_some();
-        has.completions |= own.get("completions").is_some();
-        if let Some(resources) = own.get("resources") {
-            has.resources = true;
-            has.subscribe |= Object::parse(resources).is_ok_and(|r| r.get("subscribe") == Some("true"));
-        }
+        all = all.or(server.map_or(Offered::ANYTHING, Offered::by));
     }
-    let resources = if has.subscribe {
-        r#""resources":{"subscribe":true,"listChanged":true}"#
-    } else {
-        r#""resources":{"listChanged":true}"#
-    };
-    let members = [
-        (has.logging, r#""logging":{}"#),
-        (has.completions && revision > Revision::V2024_11_05, r#""completions":{}"#),
-        (has.prompts, r#""prompts":{"listChanged":true}"#),
-        (has.resources, resources),
-        (has.tools, r#""tools":{"listChanged":true}"#),
-    ];
-    members.into_iter().filter(|(has, _)| *has).map(|(_, text)| text.to_owned()).collect()
-}
-
-#[derive(Default)]
-struct Declared {
-    tools: bool,
-    prompts: bool,
-    resources: bool,
-    subscribe: bool,
-    logging: bool,
-    completions: bool,
-}
-
-/// What the servers say of how to use them, each under its name (G17).
-fn instructions<'a>(
-    endpoint: &Endpoint,
-    known: impl Iterator<Item = (&'a str, &'a Introduction)>,
-) -> Option<String> {
-    let mut all = String::new();
-    for (server, introduction) in known {
-        let Some(text) = introduction.instructions.as_deref().filter(|t| !t.is_empty()) else { continue };
-        if endpoint.naming == Naming::Bare {
-            all.push_str(text);
-            continue;
-        }
-        if all.is_empty() {
-            all.push_str("Several servers are reached here; names inside their own instructions lack the prefix that tools have here.");
-        }
-        all.push_str("\n\n## ");
-        all.push_str(server);
-        all.push('\n');
-        all.push_str(text);
-    }
-    if all.chars().count() > MOST_INSTRUCTIONS {
-        all = all.chars().take(MOST_INSTRUCTIONS).collect();
-        all.push('…');
-    }
-    (!all.is_empty()).then_some(all)
+    // Lists change here when servers come and go, whatever they tell themselves.
+    all.tells = all.has;
+    // 2024-11-05 has no such capability.
+    all.completions &= revision > Revision::V2024_11_05;
+    all
 }

@@ -80,9 +80,10 @@ impl Relay {
         form: Form,
         request_id: Arc<str>,
     ) -> Result<ModernAnswer, NoSeat> {
-        let Claim { revision, capabilities, client_info } = claim;
-        let known = Known { revision: *revision, capabilities, client_info: client_info.as_deref() };
-        let seat = self.seat(caller, endpoint, &known)?;
+        if *request.method() == Method::Listen {
+            return self.listen(caller, endpoint, claim, &request, form).await;
+        }
+        let seat = self.seat(caller, endpoint, &Known::of(claim))?;
         let outlet = Outlet::new(self.sessions.plain_streams(), form, request_id);
         let cancelled = CancellationToken::new();
         let guard = cancelled.clone().drop_guard();

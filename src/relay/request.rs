@@ -23,10 +23,28 @@ use crate::session::Reader;
 use crate::session::log::EventKind;
 use crate::telemetry::metrics::CallOutcome;
 
-/// More requests of one session run than `limits.inFlightPerSession` allows: 429.
-#[derive(Debug, thiserror::Error)]
-#[error("this session runs as many requests as limits.inFlightPerSession allows; wait for some to end")]
-pub struct Busy;
+/// A caller runs as much as it may: 429.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
+pub enum Busy {
+    /// `limits.inFlightPerSession` is reached.
+    #[error("this session runs as many requests as limits.inFlightPerSession allows; wait for some to end")]
+    Requests,
+    /// `limits.listensPerPrincipal` is reached.
+    #[error("this caller has as many listens open as limits.listensPerPrincipal allows; close some")]
+    Listens,
+}
+
+// === impl Busy ===
+
+impl Busy {
+    /// The word in errors.
+    pub const fn reason(self) -> &'static str {
+        match self {
+            Self::Requests => "session_busy",
+            Self::Listens => "too_many_listens",
+        }
+    }
+}
 
 /// Whether a POST held one message or an array of them (T19).
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -55,7 +73,7 @@ impl Relay {
     ) -> Result<Answer, Busy> {
         let mut running = Vec::with_capacity(requests.len());
         for _ in &requests {
-            running.push(session.run(self.in_flight).ok_or(Busy)?);
+            running.push(session.run(self.in_flight).ok_or(Busy::Requests)?);
         }
         let outlet = Outlet::new(session.streams.clone(), form, request_id);
         Ok(self.serve_all(session, endpoint, requests, outlet, batching, running).await)

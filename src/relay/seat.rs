@@ -5,7 +5,7 @@
 use std::sync::Arc;
 
 use super::extensions::admitted;
-use super::{Busy, Caller, Conversation, Relay, Session};
+use super::{Busy, Caller, Claim, Conversation, Relay, Session};
 use crate::catalog::Endpoint;
 use crate::protocol::capability::CapabilityClass;
 use crate::protocol::revision::Revision;
@@ -41,6 +41,16 @@ pub(super) struct Known<'a> {
     pub(super) capabilities: &'a str,
     /// A raw JSON object.
     pub(super) client_info: Option<&'a str>,
+}
+
+// === impl Known ===
+
+impl<'a> Known<'a> {
+    /// What a modern request says of its caller.
+    pub(super) fn of(claim: &'a Claim) -> Self {
+        let Claim { revision, capabilities, client_info } = claim;
+        Self { revision: *revision, capabilities, client_info: client_info.as_deref() }
+    }
 }
 
 // === impl Relay ===
@@ -80,7 +90,7 @@ impl Relay {
                 }
                 // It ended between finding and taking; the next look finds another.
                 None if session.is_retired() => {}
-                None => return Err(Busy.into()),
+                None => return Err(Busy::Requests.into()),
             }
         }
     }

@@ -34,7 +34,7 @@ impl Relay {
         let seat = self.seat(caller, endpoint, &Known { revision, capabilities: "{}", client_info: None })?;
         let session = seat.session.clone();
         // The seat counts for the first.
-        let others = requests.iter().skip(1).map(|_| session.run(self.in_flight).ok_or(Busy));
+        let others = requests.iter().skip(1).map(|_| session.run(self.in_flight).ok_or(Busy::Requests));
         let others = others.collect::<Result<Vec<_>, _>>()?;
         let outlet = Outlet::new(self.sessions.plain_streams(), form, request_id);
         Ok(self.serve_all(&session, endpoint, requests, outlet, batching, (seat, others)).await)

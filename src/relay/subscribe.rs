@@ -118,8 +118,10 @@ async fn renew(server: &ServerSettings, to: &Connected, uri: &str) {
 
 /// The server's own URIs that a session subscribed to.
 pub(super) fn subscribed_at(session: &Session, server: &str) -> Vec<Arc<str>> {
+    let mut at = session.attached.listens.subscribed_at(server);
     let all = lock(&session.attached.subscriptions);
-    all.values().filter(|s| *s.server == *server).map(|s| s.own.clone()).collect()
+    at.extend(all.values().filter(|s| *s.server == *server).map(|s| s.own.clone()));
+    at
 }
 
 /// Whether a session subscribed to this URI of the server, or to one above it (N7).

@@ -26,8 +26,20 @@ pub trait Listener: Send + Sync {
     /// Everything that arrived together was handed over: what waits for more to come need wait no longer.
     fn settled(&self) {}
 
+    /// Whether the server can say anything outside calls has turned out; over stdio it always can.
+    fn heard(&self, _heard: Heard) {}
+
     /// The link had to begin anew (lost upstream session): subscriptions and log level must be sent again.
     fn renewed(&self) {}
+}
+
+/// Whether an HTTP server of the legacy era can say anything outside calls.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Heard {
+    /// It offers a standalone stream for that (T25).
+    OnStream,
+    /// It offers none.
+    Never,
 }
 
 /// The way back for the answer to one question of a server.

@@ -26,6 +26,9 @@ pub struct Limits {
     /// Running requests of one session; over it 429.
     #[schemars(range(min = 1))]
     pub in_flight_per_session: u32,
+    /// Open `subscriptions/listen` streams of one principal; over it 429 with `Retry-After`.
+    #[schemars(range(min = 1))]
+    pub listens_per_principal: u32,
 }
 
 /// A default of the settings as it is written.
@@ -46,6 +49,7 @@ impl Default for Limits {
             body_read: Span(default.body_read),
             connections: count(default.connections),
             in_flight_per_session: count(default.in_flight_per_session),
+            listens_per_principal: count(default.listens_per_principal),
         }
     }
 }
@@ -60,6 +64,7 @@ impl From<Limits> for LimitSettings {
             body_read: written.body_read.0,
             connections: written.connections as usize,
             in_flight_per_session: written.in_flight_per_session as usize,
+            listens_per_principal: written.listens_per_principal as usize,
         }
     }
 }
