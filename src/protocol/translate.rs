@@ -32,3 +32,8 @@ pub fn without<'a>(
 ) -> Vec<Change> {
     members::cut(whole, raw, object, doomed)
 }
+
+/// Puts `member`, written as it shall stand, first into `raw`, an object within `whole`.
+pub fn with_first(whole: &[u8], raw: &str, member: &str) -> Change {
+    members::put_first(whole, raw, member)
+}

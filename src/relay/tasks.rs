@@ -9,6 +9,7 @@ mod begun;
 mod heard;
 mod id;
 mod listed;
+mod listened;
 mod watched;
 
 use std::sync::Arc;
@@ -32,6 +33,7 @@ use crate::store::lock;
 
 pub(super) use begun::Begun;
 pub(super) use heard::{about_task, related_by_server, renamed, with};
+pub(super) use listened::{Caller as TaskListener, TaskListens, task_ids};
 
 // === impl Relay ===
 
@@ -99,7 +101,7 @@ impl Relay {
 }
 
 /// The caller must declare the extension to say anything about tasks (J6, T42).
-fn needs_tasks() -> RpcError {
+pub(super) fn needs_tasks() -> RpcError {
     let message = format!("Requests about tasks must declare the extension {TASKS_EXTENSION}.");
     let needed = format!(r#""requiredCapabilities":{{"extensions":{{"{TASKS_EXTENSION}":{{}}}}}}"#);
     RpcError::new(Code::MissingCapability, "missing_capability", message).with_data(needed)

@@ -9,7 +9,7 @@ use serde_json::{Value, json};
 use crate::client::tool;
 use crate::credentials::api_key;
 use crate::gateway::{Setup, TestGateway};
-use crate::http_server::{Answer, HttpServer, rpc};
+use crate::http_server::{Answer, HttpServer, message, rpc};
 use crate::kit::{LEGACY, ModernClient, auto, modern};
 
 const TASKS: &str = "io.modelcontextprotocol/tasks";
@@ -259,4 +259,94 @@ async fn an_id_that_cannot_be_carried_is_an_error() {
     server.once(rpc("tools/call"), Answer::result(&typed("task", long)));
     let id = begin(&caller, "mcp_u1_echo").await;
     assert!(id.len() < 512, "{}", id.len());
+}
+
+/// J5, M7: a listen tells of the tasks that were asked for, under the ids and the subscription that its caller knows.
+#[tokio::test]
+async fn a_listen_tells_of_tasks() {
+    let server = server().await;
+    let (feed, stream) = Answer::fed();
+    server.on(rpc("subscriptions/listen"), stream);
+    let gateway = setup(&server).start().await;
+    let caller = modern(&gateway, "/mcp").with(with_tasks());
+    let id = begin(&caller, "mcp_u1_echo").await;
+    let asked = json!({ "notifications": { "taskIds": [id, "not-mine"] } });
+    let note = |method: &str, params: Value| {
+        json!({ "jsonrpc": "2.0", "method": method, "params": params }).to_string()
+    };
+    let granting = async {
+        let seen = server.await_request(rpc("subscriptions/listen")).await.json();
+        assert_eq!(seen["params"]["notifications"], json!({ "taskIds": ["t/1 ä"] }));
+        let declared = &seen["params"]["_meta"]["io.modelcontextprotocol/clientCapabilities"];
+        assert_eq!(*declared, with_tasks());
+        let of = json!({ "io.modelcontextprotocol/subscriptionId": seen["id"] });
+        let ack = json!({ "_meta": of, "notifications": { "taskIds": ["t/1 ä"] } });
+        feed.send(message(&note("notifications/subscriptions/acknowledged", ack))).await;
+        of
+    };
+    let listen = caller.request("L", "subscriptions/listen", asked);
+    let (answer, of) = futures_util::future::join(caller.post(&listen), granting).await;
+    let mut stream = answer.stream();
+    let ack = stream.message().await.unwrap();
+    assert_eq!(ack["params"]["notifications"], json!({ "taskIds": [id] }), "{ack}");
+    let mut foreign = task("working");
+    foreign["taskId"] = json!("t/2");
+    let mut done = task("completed");
+    done["_meta"] = of;
+    for params in [foreign, done] {
+        feed.send(message(&note("notifications/tasks", params))).await;
+    }
+    let told = stream.message().await.unwrap();
+    assert_eq!(told["method"], "notifications/tasks");
+    assert_eq!(
+        (&told["params"]["taskId"], &told["params"]["status"]),
+        (&json!(id), &json!("completed")),
+        "{told}"
+    );
+    assert_eq!(told["params"]["_meta"]["io.modelcontextprotocol/subscriptionId"], "L");
+    // The server ends its listen: so does the caller's, with a result.
+    drop(feed);
+    let last = stream.message().await.unwrap();
+    assert_eq!((&last["id"], &last["result"]["resultType"]), (&json!("L"), &json!("complete")), "{last}");
+}
+
+/// N9: who does not declare the extension listens to no task; ids that were not given to a caller grant nothing.
+#[tokio::test]
+async fn nobody_listens_to_tasks_of_others() {
+    let server = server().await;
+    let gateway = setup(&server).start().await;
+    let bare = modern(&gateway, "/mcp");
+    let listen = |ids: Value| json!({ "notifications": { "taskIds": ids } });
+    let refused = bare.post(&bare.request(1, "subscriptions/listen", listen(json!(["x"])))).await;
+    assert_eq!(refused.status, StatusCode::BAD_REQUEST);
+    let error = &refused.json().await["error"];
+    assert_eq!((&error["code"], &error["data"]["requiredCapabilities"]), (&json!(-32021), &with_tasks()));
+    let able = bare.with(with_tasks());
+    let mut stream =
+        able.post(&able.request(2, "subscriptions/listen", listen(json!(["t/1 ä"])))).await.stream();
+    assert_eq!(stream.message().await.unwrap()["params"]["notifications"], json!({}));
+    assert_eq!(stream.message().await.unwrap()["result"]["resultType"], "complete", "nothing can come of it");
+    let wrong = able.call(3, "subscriptions/listen", listen(json!([1]))).await;
+    assert_eq!(wrong["error"]["code"], -32602, "{wrong}");
+    assert_eq!(server.count(rpc("subscriptions/listen")), 0);
+}
+
+/// Closing the listen ends the one at the server.
+#[tokio::test]
+async fn a_listen_that_is_closed_is_closed_at_the_server() {
+    let server = server().await;
+    let granted = json!({ "jsonrpc": "2.0", "method": "notifications/subscriptions/acknowledged",
+        "params": { "notifications": { "taskIds": ["t/1 ä"] } } });
+    server.on(
+        rpc("subscriptions/listen"),
+        Answer::events([message(&granted.to_string()), crate::http_server::hold()]),
+    );
+    let gateway = setup(&server).start().await;
+    let caller = modern(&gateway, "/mcp").with(with_tasks());
+    let id = begin(&caller, "mcp_u1_echo").await;
+    let asked = json!({ "notifications": { "taskIds": [id] } });
+    let mut stream = caller.post(&caller.request(1, "subscriptions/listen", asked)).await.stream();
+    assert_eq!(stream.message().await.unwrap()["params"]["notifications"]["taskIds"], json!([id]));
+    drop(stream);
+    server.await_hang_up(rpc("subscriptions/listen")).await;
 }

@@ -1,7 +1,7 @@
 //! Task ids in what servers answer: sealed where they are new to the caller, written as the caller wrote them where
 //! it asked by one.
 
-use crate::protocol::capability::Capability;
+use crate::protocol::capability::{Capability, CapabilityClass};
 use crate::protocol::envelope::Response;
 use crate::protocol::error::{Code, Layer, RpcError};
 use crate::protocol::method::Method;
@@ -101,18 +101,20 @@ fn related(serving: Serving<'_>, route: &Route, response: &Response, result: &st
 
 /// R4: a task may wait only for what its caller declared on this very request.
 fn answerable(serving: Serving<'_>, route: &Route, result: &str) -> Result<(), RpcError> {
-    if memchr::memmem::find(result.as_bytes(), b"\"inputRequests\"").is_none() {
-        return Ok(());
-    }
-    let class = serving.session.greeting.class;
-    let undeclared = |(method, params): &(Method, Option<&str>)| {
-        let params = params.and_then(|raw| Object::parse(raw).ok());
-        !capability_for(method, params.as_ref()).is_some_and(|needed| class.has(needed))
-    };
-    let Some((method, _)) = task::questions(result).into_iter().find(undeclared) else { return Ok(()) };
+    let Some(method) = undeclared(serving.session.greeting.class, result) else { return Ok(()) };
     let server = route.target.server.name.as_str();
     let shown: String = method.as_str().chars().take(64).collect();
     let message =
         format!("The task at server `{server}` waits for {shown}, which this request does not declare.");
     Err(RpcError::new(Code::Internal, "undeclared_input_request", message).at(server, Layer::Call))
+}
+
+/// What a task waits for that was not declared, if it does.
+pub(super) fn undeclared(declared: CapabilityClass, task: &str) -> Option<Method> {
+    memchr::memmem::find(task.as_bytes(), b"\"inputRequests\"")?;
+    let is_undeclared = |(method, params): &(Method, Option<&str>)| {
+        let params = params.and_then(|raw| Object::parse(raw).ok());
+        !capability_for(method, params.as_ref()).is_some_and(|needed| declared.has(needed))
+    };
+    task::questions(task).into_iter().find(is_undeclared).map(|(method, _)| method)
 }

@@ -1,79 +1,77 @@
-//! Tasks that a modern caller listens to (`taskIds` of `subscriptions/listen`, J5).
+//! The tasks that a modern caller listens to (`taskIds` of `subscriptions/listen`, J5), and what it is told of them.
 
 use std::collections::HashMap;
 
 use bytes::Bytes;
 
-use super::needs_tasks;
 use crate::catalog::Endpoint;
-use crate::protocol::capability::Capability;
 use crate::protocol::edit::Edit;
-use crate::protocol::envelope::Notification;
-use crate::protocol::error::RpcError;
-use crate::protocol::object::text;
+use crate::protocol::envelope::{Notification, Span};
+use crate::protocol::meta::SUBSCRIPTION_ID;
+use crate::protocol::object::{Object, text};
 use crate::protocol::task;
+use crate::protocol::translate::{Change, with_first};
 use crate::relay::{Relay, Session};
 
-/// The tasks of one listen: by server, each server's own id and the caller's.
+/// The tasks of one listen at one server: the server's own id of each, and the caller's.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
-pub(in crate::relay) struct Watched(HashMap<Box<str>, HashMap<Box<str>, Box<str>>>);
+pub(super) struct Watched(HashMap<Box<str>, Box<str>>);
 
 // === impl Watched ===
 
 impl Watched {
-    /// Whether there are none.
-    pub(in crate::relay) fn is_empty(&self) -> bool {
-        self.0.is_empty()
+    /// What the server calls them.
+    pub(super) fn own_ids(&self) -> impl Iterator<Item = &str> {
+        self.0.keys().map(|own| &**own)
     }
 
-    /// The servers that have one.
-    pub(in crate::relay) fn servers(&self) -> impl Iterator<Item = &str> {
-        self.0.keys().map(|server| &**server)
+    /// The id that the caller wrote.
+    pub(super) fn callers_id(&self, own: &str) -> Option<&str> {
+        self.0.get(own).map(|id| &**id)
     }
 
-    /// What a server calls those that it has.
-    pub(in crate::relay) fn own_ids(&self, server: &str) -> Vec<&str> {
-        self.0.get(server).into_iter().flat_map(HashMap::keys).map(|own| &**own).collect()
+    /// The server's `notifications/tasks` as the caller knows it, on its listen of this raw id; `None` if it did not
+    /// ask for that task.
+    pub(super) fn renamed(&self, message: &Notification, listen: &str) -> Option<Bytes> {
+        let whole = message.bytes();
+        let params = message.params()?;
+        let raw = task::id_in(params)?;
+        let id = task::written(raw, whole, self.callers_id(&text(raw)?)?);
+        let changes = vec![id, subscription(whole, params, listen)];
+        Some(Edit::of(whole).replace_all(changes).finish())
     }
+}
 
-    /// The ids as the caller wrote them of those a server takes to be listened to.
-    pub(in crate::relay) fn callers_id(&self, server: &str, own: &str) -> Option<&str> {
-        self.0.get(server)?.get(own).map(|id| &**id)
-    }
-
-    /// A server's `notifications/tasks` as the caller of this listen knows it; `None` if it did not ask for that task.
-    pub(in crate::relay) fn renamed(&self, server: &str, message: &Notification) -> Option<Bytes> {
-        let raw = task::id_in(message.params()?)?;
-        let (place, id) = task::written(raw, message.bytes(), self.callers_id(server, &text(raw)?)?);
-        Some(Edit::of(message.bytes()).replace_owned(place, id).finish())
+/// The change that says to which listen a notification belongs (M7).
+fn subscription(whole: &[u8], params: &str, listen: &str) -> Change {
+    let member = format!(r#""{SUBSCRIPTION_ID}":{listen}"#);
+    let meta = Object::parse(params).ok().and_then(|p| p.get("_meta")).filter(|raw| raw.starts_with('{'));
+    let Some(meta) = meta else { return with_first(whole, params, &format!(r#""_meta":{{{member}}}"#)) };
+    match Object::parse(meta).ok().and_then(|m| m.get(SUBSCRIPTION_ID)) {
+        Some(raw) => (Span::of(raw, whole), listen.to_owned()),
+        None => with_first(whole, meta, &member),
     }
 }
 
 // === impl Relay ===
 
 impl Relay {
-    /// The tasks that a listen of `session`'s caller asks for by `ids`; an id that was not given to it is left out, and
-    /// so is missing from what is acknowledged.
-    ///
-    /// # Errors
-    /// -32021 if the caller did not declare the extension with this request (N9).
-    pub(in crate::relay) fn watched(
+    /// The tasks that a listen of `session`'s caller asks for by `ids`, by server; an id that was not given to it is
+    /// left out, and so is missing from what is acknowledged.
+    pub(super) fn watched(
         &self,
         session: &Session,
         endpoint: &Endpoint,
-        ids: &[&str],
-    ) -> Result<Watched, RpcError> {
-        if !session.greeting.class.has(Capability::TasksExtension) {
-            return Err(needs_tasks());
-        }
-        let mut watched = Watched::default();
+        ids: &[String],
+    ) -> HashMap<Box<str>, Watched> {
+        let mut watched: HashMap<Box<str>, Watched> = HashMap::new();
         for id in ids {
             if let Some(task) = self.unseal_task(session, id)
                 && endpoint.servers.iter().any(|s| *s.name == *task.server)
             {
-                watched.0.entry(task.server).or_default().insert(task.own, (*id).into());
+                watched.entry(task.server).or_default().0.insert(task.own, id.as_str().into());
             }
         }
-        Ok(watched)
+        watched
     }
 }
