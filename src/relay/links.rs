@@ -88,6 +88,12 @@ impl Links {
         }
     }
 
+    /// Takes the link to a server out of use without closing it.
+    pub(super) fn retire(&self, server: &ServerSettings) {
+        let slot = lock(&self.0).remove(server.name.as_str());
+        drop(slot);
+    }
+
     /// Gives back the places of children that have ended.
     pub(super) fn forget_ended(&self, tasks: &TaskTracker) {
         let mut slots = lock(&self.0);
@@ -269,7 +275,7 @@ impl Relay {
         epoch: u32,
         listener: Arc<dyn Listener>,
     ) -> Result<Arc<Link>, Failure> {
-        let known = self.known(server);
+        let known = self.learn(server).await?;
         let era = known.era();
         let opened = self.connector.open(server.clone(), known, hello, epoch, listener).await;
         match &opened {

@@ -60,6 +60,12 @@ impl Offered {
         }
     }
 
+    /// The same of a server that cannot tell of anything by itself.
+    #[must_use]
+    pub(super) fn untold(self) -> Self {
+        Self { tells: Lists::default(), subscribe: false, ..self }
+    }
+
     /// The same as a raw capabilities object, with `more` members.
     pub(super) fn written(self, more: Vec<String>) -> String {
         let mut members = more;

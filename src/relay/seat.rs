@@ -48,7 +48,7 @@ pub(super) struct Known<'a> {
 impl<'a> Known<'a> {
     /// What a modern request says of its caller.
     pub(super) fn of(claim: &'a Claim) -> Self {
-        let Claim { revision, capabilities, client_info } = claim;
+        let Claim { revision, capabilities, client_info, .. } = claim;
         Self { revision: *revision, capabilities, client_info: client_info.as_deref() }
     }
 }

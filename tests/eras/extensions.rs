@@ -138,3 +138,27 @@ async fn a_page_passes_on_a_single_server_endpoint() {
     let read = merged.call(3, "resources/read", json!({ "uri": "ui://draw/page" })).await;
     assert_eq!(read["result"], page());
 }
+
+/// L14, J1: a modern caller is told of the tasks of a modern server, and of what else passes; not of those of 2025-11-25.
+#[tokio::test]
+async fn modern_callers_discover_extensions() {
+    let (old, new) = (legacy_with(json!({ UI: { "n": 1 }, TASKS: {} })).await, HttpServer::modern().await);
+    let capabilities = json!({ "tools": {}, "extensions": { TASKS: {}, OTHER: {} } });
+    let discovered = json!({ "resultType": "complete", "supportedVersions": ["2026-07-28"],
+        "capabilities": capabilities, "ttlMs": 0, "cacheScope": "private" });
+    new.on(rpc("server/discover"), Answer::result(&discovered.to_string()));
+    let gateway = TestGateway::new()
+        .http("u1", old.url())
+        .adjust(auto)
+        .http("u2", new.url())
+        .adjust(auto)
+        .start()
+        .await;
+    let of = async |path: &str| {
+        let answer = modern(&gateway, path).call(1, "server/discover", json!({})).await;
+        answer["result"]["capabilities"]["extensions"].clone()
+    };
+    assert_eq!(of("/mcp").await, json!({ UI: { "n": 1 }, TASKS: {} }));
+    assert_eq!(of("/servers/u1/mcp").await, json!({ UI: { "n": 1 } }), "no tasks between the eras");
+    assert_eq!(of("/servers/u2/mcp").await, json!({ TASKS: {}, OTHER: {} }));
+}

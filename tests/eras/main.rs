@@ -23,14 +23,20 @@ mod gateway;
 #[path = "../support/http_server.rs"]
 mod http_server;
 
+mod caching;
+mod discover;
 mod edge;
+mod era_change;
 mod extensions;
+mod http_servers;
 mod kit;
 mod leaving;
 mod legacy_callers;
+mod listening;
 mod pairings;
 mod rounds;
 mod sessionless;
 mod stdio_servers;
+mod subscriptions;
 mod tasks;
 mod tasks_core;
