@@ -112,7 +112,7 @@ async fn nobody_gets_a_task_unasked() {
     assert_eq!((&data["reason"], &data["server"]), (&json!("unasked_task"), &json!("u1")), "{answer}");
     let legacy = gateway.client("/mcp").initialize(LEGACY).await;
     let answer = legacy.call(1, "tools/call", tool("mcp_u1_echo", json!({}))).await;
-    assert_eq!(answer["error"]["data"]["mcpgate"]["reason"], "bad_input_request", "X20: {answer}");
+    assert_eq!(answer["error"]["data"]["mcpgate"]["reason"], "bad_result", "X20: {answer}");
 }
 
 /// J6: who does not declare the extension may say nothing about tasks.
