@@ -74,7 +74,18 @@ async fn arguments_are_mirrored_for_callers_of_both_eras() {
     new.call(1, "tools/list", json!({})).await;
     old.call(1, "tools/list", json!({})).await;
     let call = tool("mcp_u1_deploy", arguments());
-    assert!(new.call(2, "tools/call", call.clone()).await["result"].is_object());
+    let mut mirroring = new.clone();
+    for (name, value) in [
+        ("region", "us west 1"),
+        ("note", "=?base64?R3LDvMOfZQ==?="),
+        ("emptyval", ""),
+        ("count", "42"),
+        ("dry-run", "false"),
+    ] {
+        mirroring.client = mirroring.client.header(&format!("mcp-param-{name}"), value);
+    }
+    let answer = mirroring.call(2, "tools/call", call.clone()).await;
+    assert!(answer["result"].is_object(), "{answer}");
     assert!(old.call(2, "tools/call", call).await["result"].is_object());
     for seen in server.await_requests(2, rpc("tools/call")).await {
         assert_eq!(seen.header("mcp-method"), Some("tools/call"));
