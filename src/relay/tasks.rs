@@ -82,11 +82,17 @@ impl Relay {
     /// and then the server takes it for an ordinary call; ids of related tasks become the server's own (M9).
     pub(super) fn task_in_call(&self, serving: Serving<'_>, route: &Route, era: Era) -> Vec<Change> {
         let (session, request) = (serving.session, serving.request);
-        let carried = (session.revision().era(), era) == (Era::Legacy, Era::Legacy);
-        if *request.method() == Method::ToolsCall && !(carried && carries_tasks(&route.target.server)) {
-            return task::without_task(request);
+        let carried = match (session.revision().era(), era) {
+            // The word means nothing there, and what means nothing passes.
+            (Era::Modern, Era::Modern) => return Vec::new(),
+            (Era::Legacy, Era::Legacy) => carries_tasks(&route.target.server),
+            (Era::Legacy, Era::Modern) | (Era::Modern, Era::Legacy) => false,
+        };
+        if !carried {
+            let is_call = *request.method() == Method::ToolsCall;
+            return if is_call { task::without_task(request) } else { Vec::new() };
         }
-        let meta = route.meta.filter(|_| carried).map(|place| place.text(request.bytes()));
+        let meta = route.meta.map(|place| place.text(request.bytes()));
         let related = meta.and_then(task::related_in_meta);
         related.map(|raw| self.related_by_caller(session, raw, request.bytes())).into_iter().collect()
     }
