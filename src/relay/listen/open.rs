@@ -21,8 +21,11 @@ pub(in crate::relay) struct SessionListens {
     /// How many: most sessions have none and must not pay for it.
     count: AtomicUsize,
     /// What of legacy servers they subscribe to over the session's links, counted.
-    subscribed: Mutex<HashMap<(Arc<str>, Arc<str>), usize>>,
+    subscribed: Mutex<HashMap<ServersUri, usize>>,
 }
+
+/// The name of a server, and its own URI of a resource.
+type ServersUri = (Arc<str>, Arc<str>);
 
 /// One open listen.
 pub(in crate::relay) struct OpenListen {

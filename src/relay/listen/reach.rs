@@ -36,13 +36,15 @@ struct Reached {
     server: Arc<ServerSettings>,
     /// What is wanted of it, by its own URIs.
     wanted: Filter,
-    /// The caller's URIs that lead to it, and its own for each.
-    uris: Vec<(Arc<str>, Arc<str>)>,
+    uris: Vec<UriPair>,
     held: Held,
     /// What of `wanted` it tells.
     granted: Filter,
     retry: Retry,
 }
+
+/// A URI of the caller's that leads to a server, and the server's own for it.
+type UriPair = (Arc<str>, Arc<str>);
 
 /// By what a server is held to tell.
 enum Held {
@@ -89,7 +91,7 @@ impl Reach {
 // === impl Reached ===
 
 impl Reached {
-    fn granted_uris(&self) -> impl Iterator<Item = &(Arc<str>, Arc<str>)> {
+    fn granted_uris(&self) -> impl Iterator<Item = &UriPair> {
         self.uris.iter().filter(|(_, own)| self.granted.uris.contains(own))
     }
 }
@@ -101,7 +103,7 @@ impl Relay {
     /// lists whose changes are to be told, so that a change can be known as one.
     pub(super) async fn reach_all(self: &Arc<Self>, reach: &mut Reach) {
         let (session, endpoint) = (reach.session.clone(), reach.endpoint.clone());
-        let mut targets: BTreeMap<Arc<str>, Vec<(Arc<str>, Arc<str>)>> = BTreeMap::new();
+        let mut targets: BTreeMap<Arc<str>, Vec<UriPair>> = BTreeMap::new();
         for (uri, target) in self.targets(&session, &endpoint, &reach.asked.uris).await {
             targets.entry(target.server.name.as_str().into()).or_default().push((uri, target.own));
         }
