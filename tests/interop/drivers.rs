@@ -10,23 +10,13 @@ use crate::kit::{Kit, Wired};
 use crate::process::{Process, command};
 
 /// The rows that fail, and why they may. One that passes fails the test: then it goes from this list.
-const EXEMPT: &[(&str, &str)] = &[
-    ("raw/modern-discover", NOT_YET),
-    ("ts2-modern/connect", NOT_YET),
-    ("py2-2026-07-28/tools-list", NOT_YET),
-    ("py2-2026-07-28/tools-call", NOT_YET),
-    ("py2-2026-07-28/progress", NOT_YET),
-];
-const NOT_YET: &str = "needs 2026-07-28, which is not served yet";
+const EXEMPT: &[(&str, &str)] = &[];
 
 /// The rows that judge nothing, and why.
 const SKIPPED: &[(&str, &str)] = &[
     ("raw/second-get-stream", "says which of two legal answers came"),
     ("raw/resume-unknown-id", "says which of several legal answers came"),
     ("raw/auth-prm-document", "there is no issuer of tokens, so there is no metadata document"),
-    ("py2-2026-07-28/sampling", NOT_YET),
-    ("py2-2026-07-28/elicitation", NOT_YET),
-    ("py2-2026-07-28/notification", NOT_YET),
 ];
 
 /// How long a driver may take at one endpoint.
@@ -80,6 +70,8 @@ async fn all_rows_pass(driver: &str, least: usize) {
     for (wired, path) in [
         (&open, "/servers/http/mcp"),
         (&open, "/servers/stdio/mcp"),
+        (&open, "/servers/http-modern/mcp"),
+        (&open, "/servers/stdio-modern/mcp"),
         (&keyed, "/servers/http/mcp"),
         (&keyed, "/servers/stdio/mcp"),
         (&keyed, "/mcp"),
