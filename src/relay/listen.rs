@@ -56,6 +56,15 @@ struct Listening {
     _held: (ListenPlace, Seat),
 }
 
+/// Who ended a listen.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Over {
+    /// Its caller, who reads no result any more.
+    Left,
+    /// The gateway.
+    Here,
+}
+
 // === impl Relay ===
 
 impl Relay {
@@ -165,26 +174,40 @@ impl Listening {
         tokio::pin!(expired);
         let mut look = tokio::time::interval(LOOK);
         look.set_missed_tick_behavior(tokio::time::MissedTickBehavior::Delay);
-        loop {
+        let over = self.over();
+        tokio::pin!(over);
+        let why = loop {
+            let tended = async {
+                look.tick().await;
+                let endpoint = self.relay.endpoint(&self.reach.endpoint.path)?;
+                self.relay.tend(&mut self.reach, endpoint, &self.open).await;
+                Some(())
+            };
             tokio::select! {
                 biased;
-                // Nobody is there to read a result.
-                () = self.closed.cancelled() => return,
-                () = self.session.ended.cancelled() => break,
-                () = self.relay.draining.cancelled() => break,
-                () = self.open.ending.cancelled() => break,
-                () = &mut expired, if left.is_some() => break,
-                _ = look.tick() => {
-                    let Some(endpoint) = self.relay.endpoint(&self.reach.endpoint.path) else { break };
-                    let closed = self.closed.clone();
-                    let tended = self.relay.tend(&mut self.reach, endpoint, &self.open);
-                    if closed.run_until_cancelled(tended).await.is_none() {
-                        return;
-                    }
-                }
+                why = &mut over => break why,
+                () = &mut expired, if left.is_some() => break Over::Here,
+                tended = tended => if tended.is_none() { break Over::Here },
+            }
+        };
+        if why == Over::Here {
+            self.end();
+        }
+    }
+
+    /// Waits for what ends it from outside.
+    fn over(&self) -> impl Future<Output = Over> + Send + use<> {
+        let (closed, ending) = (self.closed.clone(), self.open.ending.clone());
+        let (ended, draining) = (self.session.ended.clone(), self.relay.draining.clone());
+        async move {
+            tokio::select! {
+                biased;
+                () = closed.cancelled() => Over::Left,
+                () = ended.cancelled() => Over::Here,
+                () = draining.cancelled() => Over::Here,
+                () = ending.cancelled() => Over::Here,
             }
         }
-        self.end();
     }
 
     /// Ends the stream with the listen's result (N5).
@@ -198,7 +221,6 @@ impl Listening {
 impl Drop for Listening {
     fn drop(&mut self) {
         self.open.leave(&self.session);
-        self.relay.let_go(&mut self.reach);
     }
 }
 

@@ -2,7 +2,7 @@
 //! listens, and taken back with the last (X41).
 
 use std::collections::BTreeSet;
-use std::sync::Arc;
+use std::sync::{Arc, Mutex};
 
 use futures_util::StreamExt as _;
 
@@ -28,6 +28,14 @@ pub(in crate::relay) enum Telling {
     Never,
 }
 
+/// Resources of a legacy server that one listen subscribed to, until this is dropped.
+pub(super) struct Subscribed {
+    relay: Arc<Relay>,
+    session: Arc<Session>,
+    server: Arc<ServerSettings>,
+    taken: Mutex<BTreeSet<Arc<str>>>,
+}
+
 // === impl Relay ===
 
 impl Relay {
@@ -43,52 +51,66 @@ impl Relay {
         }
     }
 
-    /// Subscribes to resources for one listen; gives those that the server took, counted.
+    /// Subscribes to resources for one listen; what the server took stays taken for as long as what this gives lives.
     pub(super) async fn subscribe_all(
         self: &Arc<Self>,
         session: &Arc<Session>,
         server: &Arc<ServerSettings>,
         to: &Connected,
         uris: &BTreeSet<Arc<str>>,
-    ) -> BTreeSet<Arc<str>> {
-        let taken = std::sync::Mutex::new(BTreeSet::new());
+    ) -> Subscribed {
+        let (relay, session) = (self.clone(), session.clone());
+        let subscribed = Subscribed { relay, session, server: server.clone(), taken: Mutex::default() };
         let all = futures_util::stream::iter(uris).for_each_concurrent(AT_ONCE, |own| {
-            let taken = &taken;
+            let subscribed = &subscribed;
             async move {
                 // Counted before the server is asked: it may tell of a change before its answer is read.
-                let counted = Counted::new(session, server, own);
-                if counted.first && !ask(server, to, &Method::ResourcesSubscribe, own).await {
-                    return;
+                let counted = Counted::new(subscribed, own);
+                if !counted.first || ask(server, to, &Method::ResourcesSubscribe, own).await {
+                    counted.keep();
                 }
-                counted.keep();
-                lock(taken).insert(own.clone());
             }
         });
         if tokio::time::timeout(server.timeouts.list, all).await.is_err() {
             tracing::warn!(server = %server.name, "not all resources of a listen could be subscribed to in time");
         }
-        std::mem::take(&mut *lock(&taken))
+        subscribed
     }
 
-    /// Takes the subscriptions of one listen back.
-    pub(super) fn unsubscribe_all(
-        self: &Arc<Self>,
-        session: &Arc<Session>,
-        server: &Arc<ServerSettings>,
-        uris: Vec<Arc<str>>,
-    ) {
+    /// The open link that a session uses for a server, if there is one.
+    pub(super) fn live_link(&self, session: &Session, server: &Arc<ServerSettings>) -> Option<Connected> {
+        session.attached.links.live(server).or_else(|| {
+            let shared = self.shared.live(session.attached.tenant.as_deref());
+            shared.into_iter().find(|(of, _)| Arc::ptr_eq(of, server)).map(|(_, link)| link)
+        })
+    }
+}
+
+// === impl Subscribed ===
+
+impl Subscribed {
+    /// The server's own URIs that it took.
+    pub(super) fn uris(&self) -> BTreeSet<Arc<str>> {
+        lock(&self.taken).clone()
+    }
+}
+
+impl Drop for Subscribed {
+    fn drop(&mut self) {
+        let Self { relay, session, server, taken } = self;
         let listens = &session.attached.listens;
+        let taken = std::mem::take(&mut *lock(taken));
         let mut over: Vec<_> =
-            uris.into_iter().filter(|own| listens.unsubscribe(&server.name, own)).collect();
+            taken.into_iter().filter(|own| listens.unsubscribe(&server.name, own)).collect();
         if matches!(server.isolation, Isolation::Shared { .. }) && !over.is_empty() {
             // A shared link serves others too: the server goes on telling while one of them listens.
-            let sessions = self.sessions_of(session.attached.tenant.as_deref());
+            let sessions = relay.sessions_of(session.attached.tenant.as_deref());
             let others: BTreeSet<_> = sessions.iter().flat_map(|s| subscribed_at(s, &server.name)).collect();
             over.retain(|own| !others.contains(own));
         }
-        let Some(to) = self.live_link(session, server).filter(|_| !over.is_empty()) else { return };
+        let Some(to) = relay.live_link(session, server).filter(|_| !over.is_empty()) else { return };
         let (server, session) = (server.clone(), session.clone());
-        self.tasks.spawn(async move {
+        relay.tasks.spawn(async move {
             let all = futures_util::stream::iter(over).for_each_concurrent(AT_ONCE, |own| {
                 let (server, to, session) = (&server, &to, &session);
                 async move {
@@ -101,40 +123,33 @@ impl Relay {
             let _ = tokio::time::timeout(server.timeouts.list, all).await;
         });
     }
-
-    /// The open link that a session uses for a server, if there is one.
-    pub(super) fn live_link(&self, session: &Session, server: &Arc<ServerSettings>) -> Option<Connected> {
-        session.attached.links.live(server).or_else(|| {
-            let shared = self.shared.live(session.attached.tenant.as_deref());
-            shared.into_iter().find(|(of, _)| Arc::ptr_eq(of, server)).map(|(_, link)| link)
-        })
-    }
 }
 
 /// A subscription that is counted in; counted out again unless it is kept.
 struct Counted<'a> {
-    session: &'a Arc<Session>,
-    server: &'a ServerSettings,
+    of: &'a Subscribed,
     own: &'a Arc<str>,
+    /// Whether no other listen of the session has it.
     first: bool,
     kept: bool,
 }
 
 impl<'a> Counted<'a> {
-    fn new(session: &'a Arc<Session>, server: &'a ServerSettings, own: &'a Arc<str>) -> Self {
-        let first = session.attached.listens.subscribe(&server.name, own);
-        Self { session, server, own, first, kept: false }
+    fn new(of: &'a Subscribed, own: &'a Arc<str>) -> Self {
+        let first = of.session.attached.listens.subscribe(&of.server.name, own);
+        Self { of, own, first, kept: false }
     }
 
     fn keep(mut self) {
         self.kept = true;
+        lock(&self.of.taken).insert(self.own.clone());
     }
 }
 
 impl Drop for Counted<'_> {
     fn drop(&mut self) {
         if !self.kept {
-            self.session.attached.listens.unsubscribe(&self.server.name, self.own);
+            self.of.session.attached.listens.unsubscribe(&self.of.server.name, self.own);
         }
     }
 }

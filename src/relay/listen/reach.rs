@@ -9,7 +9,7 @@ use std::sync::{Arc, Weak};
 use tokio::time::Instant;
 
 use super::kinds_of;
-use super::legacy::Telling;
+use super::legacy::{Subscribed, Telling};
 use super::open::{Lead, OpenListen};
 use crate::catalog::{Endpoint, Kind, Naming, Target};
 use crate::protocol::listen::{Filter, Lists};
@@ -53,7 +53,7 @@ enum Held {
     /// The upstream listen of a modern server.
     Modern { _wanted: Wanted },
     /// The link to a legacy server, and what is subscribed to over it.
-    Legacy { link: Weak<Link>, subscribed: Vec<Arc<str>> },
+    Legacy { link: Weak<Link>, _subscribed: Option<Subscribed> },
 }
 
 /// When a server that is lost is tried again.
@@ -174,8 +174,8 @@ impl Relay {
                 (Held::Modern { _wanted: wanted }, granted)
             }
             Ok(Ok(connected)) => {
-                let (subscribed, granted) = self.reach_legacy(session, server, &connected, wanted).await;
-                (Held::Legacy { link: Arc::downgrade(&connected.link), subscribed }, granted)
+                let (_subscribed, granted) = self.reach_legacy(session, server, &connected, wanted).await;
+                (Held::Legacy { link: Arc::downgrade(&connected.link), _subscribed }, granted)
             }
             // It will tell when it is there again.
             Ok(Err(_)) | Err(_) => {
@@ -192,17 +192,18 @@ impl Relay {
         server: &Arc<ServerSettings>,
         connected: &Connected,
         wanted: &Filter,
-    ) -> (Vec<Arc<str>>, Filter) {
+    ) -> (Option<Subscribed>, Filter) {
         let offered = Offered::by(&connected.link.introduction());
         if self.telling(server).await == Telling::Never {
-            return (Vec::new(), Filter::default());
+            return (None, Filter::default());
         }
         let lists = wanted.lists.and(offered.tells);
         if !offered.subscribe {
-            return (Vec::new(), Filter { lists, ..Filter::default() });
+            return (None, Filter { lists, ..Filter::default() });
         }
-        let uris = self.subscribe_all(session, server, connected, &wanted.uris).await;
-        (uris.iter().cloned().collect(), Filter { lists, uris })
+        let subscribed = self.subscribe_all(session, server, connected, &wanted.uris).await;
+        let uris = subscribed.uris();
+        (Some(subscribed), Filter { lists, uris })
     }
 
     /// From now on a listen is told of what its servers granted.
@@ -228,12 +229,12 @@ impl Relay {
             self.reach_all(&mut anew).await;
             // What was not acknowledged is not told, whatever can be told now.
             open.regrant(anew.subscriptions());
-            std::mem::swap(reach, &mut anew);
-            self.let_go(&mut anew);
+            *reach = anew;
             self.tell_changes(&reach.session);
             return;
         }
         let session = reach.session.clone();
+        let mut changed = false;
         for reached in &mut reach.servers {
             let server = reached.server.clone();
             let live = match &reached.held {
@@ -253,28 +254,15 @@ impl Relay {
             }
             let (held, granted) = self.reach(&session, &server, &reached.wanted).await;
             let back = !matches!(held, Held::Nothing);
-            let before = std::mem::replace(&mut reached.held, held);
-            reached.granted = granted;
-            self.release(&session, &server, before);
+            (reached.held, reached.granted) = (held, granted);
+            changed = true;
             if back {
                 self.reread_lists(&session, &server);
                 open.missed(&server.name);
             }
         }
-        open.regrant(reach.subscriptions());
-    }
-
-    /// Lets go of all that is held for a listen.
-    pub(super) fn let_go(self: &Arc<Self>, reach: &mut Reach) {
-        for reached in std::mem::take(&mut reach.servers) {
-            self.release(&reach.session, &reached.server, reached.held);
-        }
-    }
-
-    fn release(self: &Arc<Self>, session: &Arc<Session>, server: &Arc<ServerSettings>, held: Held) {
-        match held {
-            Held::Legacy { subscribed, .. } => self.unsubscribe_all(session, server, subscribed),
-            Held::Nothing | Held::Modern { .. } => {}
+        if changed {
+            open.regrant(reach.subscriptions());
         }
     }
 

@@ -274,7 +274,7 @@ impl Standing {
             (Whose::Tenant(tenant), isolation) => {
                 let size = if let Isolation::Shared { size } = isolation { size } else { 1 };
                 if relay.learn_era(&self.server).await? == Era::Legacy {
-                    return Err(self.failed("legacy_server", "it speaks the legacy era now"));
+                    return Err(self.failed("listen_refused", "it speaks the legacy era now"));
                 }
                 relay.shared_link(tenant.as_deref(), &self.server, size, Pick::First).await
             }
