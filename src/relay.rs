@@ -12,10 +12,11 @@ mod clock;
 mod coalesce;
 mod compose;
 mod conversation;
-mod declared;
 mod deliver;
+mod discover;
 mod era;
 mod exchange;
+mod extensions;
 mod initialize;
 mod keep;
 mod links;
@@ -24,11 +25,14 @@ mod listener;
 mod listens;
 mod lists;
 mod log_level;
-pub mod modern;
+pub mod mirrored;
+mod modern;
 mod notify;
 mod offered;
 mod outlet;
+mod param_headers;
 mod places;
+mod presented;
 mod reading;
 mod relist;
 mod reload;
@@ -42,6 +46,7 @@ mod serving;
 mod sessionless;
 mod shared;
 mod subscribe;
+mod tasks;
 mod uris;
 
 use std::collections::HashMap;
@@ -106,10 +111,12 @@ pub struct Relay {
     sealer: Arc<Sealer>,
     children: places::Places,
     shared: shared::SharedLinks,
+    /// Answers to `server/discover`, by endpoint.
+    discoveries: Registry<Arc<str>, Arc<discover::Discovery>>,
     listens: listens::Listens,
     listen_places: listen::ListenPlaces,
     /// Held by the one who asks a server for its era.
-    probing: Registry<Arc<str>, Arc<tokio::sync::Mutex<()>>>,
+    probing: Registry<Arc<str>, Arc<era::Asked>>,
     /// Lists of shared links that are being read again.
     relisting: coalesce::Coalesced<relist::TenantListKey>,
     in_flight: usize,
@@ -151,6 +158,7 @@ impl Relay {
             sealer,
             children: places::Places::default(),
             shared: shared::SharedLinks::default(),
+            discoveries: Registry::new(),
             listens: listens::Listens::default(),
             listen_places: listen::ListenPlaces::new(settings.limits.listens_per_principal),
             probing: Registry::new(),

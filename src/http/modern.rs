@@ -60,7 +60,8 @@ pub(super) fn claim(headers: &HeaderMap, request: &Request) -> Result<Option<Cla
     mirrored::method(headers, request.method())?;
     mirrored::name(headers, request.method(), &params)?;
     let (capabilities, client_info) = (claimed.capabilities.into(), claimed.client_info.map(Into::into));
-    Ok(Some(Claim { revision, capabilities, client_info }))
+    let params = mirrored::params(headers, request.method())?;
+    Ok(Some(Claim { revision, capabilities, client_info, params }))
 }
 
 /// Whether any message of a batch claims the modern era, which has no batches.

@@ -21,6 +21,8 @@ pub const LOG_LEVELS: [&str; 8] =
 pub const SERVER_INFO: &str = "io.modelcontextprotocol/serverInfo";
 /// The id of the `subscriptions/listen` a notification belongs to (M7).
 pub const SUBSCRIPTION_ID: &str = "io.modelcontextprotocol/subscriptionId";
+/// The task that a message of 2025-11-25 belongs to (M9).
+pub const RELATED_TASK: &str = "io.modelcontextprotocol/related-task";
 /// The caller's name for the progress of its request (M5).
 pub const PROGRESS_TOKEN: &str = "progressToken";
 

@@ -8,15 +8,17 @@ use std::sync::{Arc, Mutex, OnceLock};
 use tokio_util::task::TaskTracker;
 
 use super::asks::Asks;
-use super::declared::Declared;
 use super::links::Links;
 use super::listen::SessionListens;
-use super::listens::SessionLists;
+use super::listens::{SessionLists, Wanted};
+use super::presented::Presented;
 use super::relist::OwnLists;
 use super::running::Running;
+use super::tasks::Begun;
 use crate::catalog::Kind;
 use crate::session::EndReason;
 use crate::session::live::Attachment;
+use crate::store::lock;
 
 /// What the relay keeps for one session.
 pub struct Conversation {
@@ -34,17 +36,20 @@ pub struct Conversation {
     pub(super) modern_lists: SessionLists,
     /// URIs seen in results that no list has, and the server they came from.
     pub(super) seen_uris: Mutex<SeenUris>,
+    /// The tasks of 2025-11-25 that its caller began or asked for.
+    pub(super) begun: Mutex<Begun>,
     /// What modern servers are told of the caller, once one is.
-    pub(super) declared: OnceLock<Declared>,
+    pub(super) presented: OnceLock<Presented>,
     given: [AtomicU64; 4],
     tasks: TaskTracker,
 }
 
 /// One resource subscription.
-#[derive(Clone, Debug)]
 pub(super) struct Subscription {
     pub(super) server: Arc<str>,
     pub(super) own: Arc<str>,
+    /// What keeps a modern server listened to for it.
+    pub(super) listened: Option<Wanted>,
 }
 
 /// URIs of links inside results (G8), the oldest forgotten first.
@@ -73,7 +78,8 @@ impl Conversation {
             listens: SessionListens::default(),
             modern_lists: SessionLists::default(),
             seen_uris: Mutex::default(),
-            declared: OnceLock::new(),
+            begun: Mutex::default(),
+            presented: OnceLock::new(),
             given: Default::default(),
             tasks,
         }
@@ -113,6 +119,8 @@ impl Attachment for Conversation {
     fn on_end(&self, _reason: EndReason) {
         self.asks.drop_all();
         self.modern_lists.clear();
+        let subscriptions = std::mem::take(&mut *lock(&self.subscriptions));
+        drop(subscriptions);
         self.links.close_all(&self.tasks);
     }
 }

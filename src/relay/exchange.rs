@@ -10,6 +10,7 @@ use super::Session;
 use super::ask::{self, Belonging};
 use super::clock::Clock;
 use super::outlet::Outlet;
+use super::tasks::{about_task, renamed};
 use crate::protocol::edit::Edit;
 use crate::protocol::envelope::{Notification, Request, Span};
 use crate::protocol::error::Code;
@@ -54,6 +55,11 @@ impl Exchange {
     /// Passes progress on under the caller's token; without one the caller asked for none.
     fn progress(&self, message: &Notification) {
         self.clock.progressed();
+        // Progress of a task may come on the stream of any later request about it.
+        if let Some(message) = self.session.upgrade().and_then(|s| about_task(&s, &self.server.name, message))
+        {
+            return self.deliver(EventKind::Notification, message);
+        }
         let Some(token) = &self.caller_token else { return };
         let place = message.params().and_then(|raw| {
             let params = Object::parse(raw).ok()?;
@@ -81,7 +87,16 @@ impl Listener for Exchange {
                 }
             }
             Method::LogMessage if !super::log_level::wanted(self, &message) => {}
-            _ => self.deliver(EventKind::Notification, message.bytes().clone()),
+            Method::TaskStatus => {
+                let session = self.session.upgrade();
+                if let Some(message) = session.and_then(|s| about_task(&s, &self.server.name, &message)) {
+                    self.deliver(EventKind::Notification, message);
+                }
+            }
+            _ => {
+                let Some(session) = self.session.upgrade() else { return };
+                self.deliver(EventKind::Notification, renamed(&session, &self.server.name, &message));
+            }
         }
     }
 

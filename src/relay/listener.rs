@@ -3,8 +3,11 @@
 use std::sync::{Arc, Weak};
 
 use bytes::Bytes;
+use futures_util::FutureExt as _;
+use futures_util::future::BoxFuture;
 
 use super::ask::{self, Belonging};
+use super::tasks::{about_task, renamed};
 use super::{Relay, Session, subscribe};
 use crate::catalog::Kind;
 use crate::protocol::envelope::{Notification, Request};
@@ -30,6 +33,12 @@ impl Origin {
     fn changed(&self, session: &Arc<Session>, kinds: &'static [Kind]) {
         if let Some(relay) = self.relay.upgrade() {
             relay.list_changed(session, &self.server, kinds);
+        }
+    }
+
+    fn unattributed(&self) {
+        if let Some(relay) = self.relay.upgrade() {
+            relay.metrics.unattributed(&self.server.name);
         }
     }
 
@@ -68,9 +77,17 @@ impl Listener for Origin {
                 }
             }
             Method::Cancelled => ask::take_back(&session, &self.server.name, None, &message),
-            // Progress of a call that is over.
-            Method::Progress => {}
-            _ => self.stray(&session, message.bytes().clone()),
+            // Of a task, or of a call that is over.
+            Method::TaskStatus | Method::Progress => {
+                match about_task(&session, &self.server.name, &message) {
+                    Some(message) if session.streams.get_is_open() => {
+                        session.streams.push_get(EventKind::Notification, message);
+                    }
+                    Some(message) => self.stray(&session, message),
+                    None => self.unattributed(),
+                }
+            }
+            _ => self.stray(&session, renamed(&session, &self.server.name, &message)),
         }
     }
 
@@ -82,6 +99,11 @@ impl Listener for Origin {
             oldest => Belonging::Link(oldest),
         };
         ask::ask(&session, &self.server, &belonging, &message, reply);
+    }
+
+    fn ask_era(&self, remembered: Era) -> BoxFuture<'static, Option<Era>> {
+        let (relay, server) = (self.relay.upgrade(), self.server.clone());
+        async move { relay?.doubt(&server, remembered).await }.boxed()
     }
 
     fn heard(&self, heard: Heard) {

@@ -9,11 +9,12 @@ use std::sync::Arc;
 
 use bytes::Bytes;
 use futures_util::FutureExt as _;
+use http::{HeaderName, HeaderValue};
 use tokio_util::sync::{CancellationToken, DropGuard};
 use tokio_util::task::TaskTracker;
 
 use super::outlet::Outlet;
-use super::request::{Next, no_cursor, no_such_method, unknown};
+use super::request::{Next, no_such_method, unknown};
 use super::running::Running;
 use super::seat::{Known, NoSeat};
 use super::serving::Serving;
@@ -37,6 +38,8 @@ pub struct Claim {
     pub capabilities: Box<str>,
     /// The client's name and version, as a raw JSON object, if it gave them (M3).
     pub client_info: Option<Box<str>>,
+    /// The `Mcp-Param-*` headers of a tool call, each sent once (T48).
+    pub params: Vec<(HeaderName, HeaderValue)>,
 }
 
 /// The answer to a modern request.
@@ -84,6 +87,10 @@ impl Relay {
             return self.listen(caller, endpoint, claim, &request, form).await;
         }
         let seat = self.seat(caller, endpoint, &Known::of(claim))?;
+        if let Err(error) = self.check_param_headers(&seat.session, endpoint, &request, &claim.params) {
+            self.metrics.request(request.method().label(), CallOutcome::RpcError);
+            return Ok(ModernAnswer::Refused(error));
+        }
         let outlet = Outlet::new(self.sessions.plain_streams(), form, request_id);
         let cancelled = CancellationToken::new();
         let guard = cancelled.clone().drop_guard();
@@ -160,8 +167,14 @@ impl Relay {
             Method::ToolsCall | Method::PromptsGet | Method::ResourcesRead | Method::Complete => {
                 self.route(session, endpoint, request).await.map(Next::Server)
             }
-            // T40: gone with this revision.
-            Method::Initialize
+            Method::TasksGet | Method::TasksUpdate | Method::TasksCancel => {
+                self.task_route(serving).map(Next::Server)
+            }
+            Method::Discover => Ok(Next::Caller(self.discover(session, endpoint, request).await)),
+            // T40, J5: gone with this revision.
+            Method::TasksList
+            | Method::TasksResult
+            | Method::Initialize
             | Method::Ping
             | Method::SetLevel
             | Method::ResourcesSubscribe
@@ -172,18 +185,6 @@ impl Relay {
             }
             _ => unknown(endpoint, request).map(Next::Server),
         }
-    }
-
-    async fn listed_modern(self: &Arc<Self>, serving: Serving<'_>, kind: Kind) -> Result<Next, RpcError> {
-        let Serving { session, endpoint, request, .. } = serving;
-        no_cursor(request)?;
-        let view = self.list(session, endpoint, kind).await;
-        let head = format!(
-            r#"{{"jsonrpc":"2.0","id":{},"result":{{"resultType":"complete","ttlMs":0,"cacheScope":"private","#,
-            request.id()
-        );
-        // The view's own brace is in the head.
-        Ok(Next::Caller(Text { head: head.into(), tail: view.result_and_brace().slice(1..) }))
     }
 }
 

@@ -60,9 +60,15 @@ impl Offered {
         }
     }
 
-    /// The same as a raw capabilities object.
-    pub(super) fn written(self) -> String {
-        let mut members = Vec::with_capacity(5);
+    /// The same of a server that cannot tell of anything by itself.
+    #[must_use]
+    pub(super) fn untold(self) -> Self {
+        Self { tells: Lists::default(), subscribe: false, ..self }
+    }
+
+    /// The same as a raw capabilities object, with `more` members.
+    pub(super) fn written(self, more: Vec<String>) -> String {
+        let mut members = more;
         if self.logging {
             members.push(r#""logging":{}"#.to_owned());
         }

@@ -4,6 +4,7 @@
 
 use std::sync::Arc;
 
+use super::extensions::admitted;
 use super::{Busy, Caller, Claim, Conversation, Relay, Session};
 use crate::catalog::Endpoint;
 use crate::protocol::capability::CapabilityClass;
@@ -47,7 +48,7 @@ pub(super) struct Known<'a> {
 impl<'a> Known<'a> {
     /// What a modern request says of its caller.
     pub(super) fn of(claim: &'a Claim) -> Self {
-        let Claim { revision, capabilities, client_info } = claim;
+        let Claim { revision, capabilities, client_info, .. } = claim;
         Self { revision: *revision, capabilities, client_info: client_info.as_deref() }
     }
 }
@@ -75,7 +76,7 @@ impl Relay {
                 let greeting = Greeting {
                     revision: known.revision,
                     params: "{}".into(),
-                    capabilities: known.capabilities.into(),
+                    capabilities: admitted(endpoint, known.capabilities),
                     client_info: known.client_info.unwrap_or(unknown).into(),
                     class,
                 };

@@ -7,11 +7,14 @@ use std::collections::HashSet;
 use std::sync::atomic::{AtomicUsize, Ordering::Relaxed};
 use std::sync::{Arc, Mutex, Weak};
 
+use futures_util::FutureExt as _;
+use futures_util::future::BoxFuture;
 use tokio::sync::watch;
 use tokio_util::sync::CancellationToken;
 
 use super::era::asked_revision;
 use super::links::{Connected, Held, Opened, Opening, reconfigured, wait_for};
+use super::tasks::about_task;
 use super::{Relay, Session, subscribe};
 use crate::catalog::{CallerClass, Kind};
 use crate::protocol::capability::CapabilityClass;
@@ -20,6 +23,7 @@ use crate::protocol::error::Code;
 use crate::protocol::method::Method;
 use crate::protocol::object::Object;
 use crate::protocol::revision::{Era, Revision};
+use crate::session::log::EventKind;
 use crate::settings::ServerSettings;
 use crate::store::{Epoch, Registry, lock};
 use crate::upstream::{Failure, Heard, Hello, Listener, Reply};
@@ -95,6 +99,13 @@ impl SharedLinks {
             group.unused.fetch_add(1, Relaxed) >= LOOKS
         };
         self.close_where(unused, relay);
+    }
+
+    /// Takes the links to a server out of use without closing them.
+    pub(super) fn retire(&self, server: &ServerSettings) {
+        for group in self.0.values().into_iter().filter(|g| g.server.name == server.name) {
+            self.0.remove(&(group.tenant.clone(), Arc::from(group.server.name.as_str())));
+        }
     }
 
     fn close_where(&self, doomed: impl Fn(&Group) -> bool, relay: &Relay) {
@@ -274,6 +285,7 @@ impl Listener for SharedOrigin {
                 }
                 return;
             }
+            Method::TaskStatus | Method::Progress => return self.about_task(&relay, &message),
             _ => return relay.metrics.unattributed(&self.server.name),
         };
         relay.shared_list_changed(self.tenant.as_deref(), &self.server, kinds);
@@ -287,6 +299,11 @@ impl Listener for SharedOrigin {
             Code::MethodNotFound.number(),
             "this link is shared by many callers; none of them can be asked",
         );
+    }
+
+    fn ask_era(&self, remembered: Era) -> BoxFuture<'static, Option<Era>> {
+        let (relay, server) = (self.relay.upgrade(), self.server.clone());
+        async move { relay?.doubt(&server, remembered).await }.boxed()
     }
 
     fn heard(&self, heard: Heard) {
@@ -317,6 +334,17 @@ impl SharedOrigin {
     fn updated(&self, relay: &Relay, uri: &str) {
         for session in relay.sessions_of(self.tenant.as_deref()) {
             relay.tell_updated(&session, &self.server.name, uri);
+        }
+    }
+
+    /// Tells the one session that began the task, as far as its caller can be told at all.
+    fn about_task(&self, relay: &Relay, message: &Notification) {
+        let told = relay.sessions_of(self.tenant.as_deref()).into_iter().any(|session| {
+            let message = about_task(&session, &self.server.name, message);
+            message.map(|m| session.streams.push_get(EventKind::Notification, m)).is_some()
+        });
+        if !told {
+            relay.metrics.unattributed(&self.server.name);
         }
     }
 }

@@ -8,6 +8,7 @@ use tokio::sync::Mutex;
 use super::peer::Peer;
 use super::session::{Live, Session};
 use super::{fault, handshake, standalone};
+use crate::protocol::revision::Era;
 use crate::upstream::{Failure, Hello, Introduction};
 
 /// What the calls of a link and its background tasks share.
@@ -53,6 +54,11 @@ impl Shared {
         })
     }
 
+    /// A link without a session is one to a modern server.
+    pub(super) fn era(&self) -> Era {
+        if self.hello.is_some() { Era::Legacy } else { Era::Modern }
+    }
+
     /// The session as it is.
     pub(super) fn live(&self) -> Arc<Live> {
         self.live.load_full()
@@ -71,6 +77,11 @@ impl Shared {
 
     pub(super) fn is_down(&self) -> bool {
         self.peer.closed.is_cancelled() || self.failed.get().is_some()
+    }
+
+    /// Says why the link is of no more use; gives that back.
+    pub(super) fn fail(&self, failure: Failure) -> Failure {
+        self.failed.get_or_init(|| failure).clone()
     }
 
     /// Begins a new session in place of `lost`, once for all who ask.
@@ -104,7 +115,7 @@ impl Shared {
             }
             Err(failure) => {
                 tracing::warn!(server, %failure, "a server lost its session, and no new one could be begun");
-                Err(self.failed.get_or_init(|| failure).clone())
+                Err(self.fail(failure))
             }
         }
     }
