@@ -46,6 +46,10 @@ fn of_result(result: &str) -> Option<Discovered> {
     let versions = result.get("supportedVersions").and_then(items)?;
     let versions: Vec<String> = versions.into_iter().filter_map(|v| Some(text(v)?.into_owned())).collect();
     let Some(revision) = versions.iter().filter_map(|v| Revision::modern(v)).max() else {
+        // It knows the question, and wants to be initialized.
+        if versions.iter().any(|v| Revision::legacy(v).is_ok()) {
+            return Some(Discovered::Legacy);
+        }
         return Some(Discovered::TooNew(shown(&versions)));
     };
     let object = |raw: Option<&str>| raw.filter(|raw| raw.starts_with('{')).unwrap_or("{}").into();

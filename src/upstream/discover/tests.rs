@@ -35,6 +35,7 @@ fn anything_else_is_legacy() {
         r#""error":{"code":-32602,"message":"Invalid request parameters"}"#,
         r#""error":{"code":-32000,"message":"Server not initialized"}"#,
         r#""result":{}"#,
+        r#""result":{"supportedVersions":["2025-06-18","2025-11-25"],"capabilities":{}}"#,
         r#""result":null"#,
     ] {
         assert!(matches!(read(&response(body)), Discovered::Legacy), "{body}");

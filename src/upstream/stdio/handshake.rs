@@ -4,9 +4,10 @@
 //! whatever kind, and silence too, lead to `initialize` on the same child. A child that ends over a first message it
 //! does not know is told apart from one that fails ([`Unmet::Ended`]), so that it can be started again and initialized.
 
+mod failures;
 mod initialize;
 
-use std::pin::pin;
+use std::pin::{Pin, pin};
 use std::sync::{Arc, OnceLock};
 use std::time::Duration;
 
@@ -15,11 +16,11 @@ use tokio::time::{Instant, timeout, timeout_at};
 use super::wire::Wire;
 use crate::protocol::envelope::{Notification, Request};
 use crate::protocol::error::Layer;
-use crate::protocol::revision::{Era, Revision};
+use crate::protocol::revision::Era;
 use crate::settings::ServerSettings;
 use crate::settings::servers::ProtocolSetting;
 use crate::upstream::discover::{self, Discovered};
-use crate::upstream::{Delivery, Failure, Hello, Introduction, Known, Listener, Reply};
+use crate::upstream::{Failure, Hello, Introduction, Known, Listener, Reply};
 
 /// How a child is met.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -71,15 +72,6 @@ impl Meeting {
             (ProtocolSetting::Auto, Known::Nothing | Known::Modern(_)) => Self::Discover,
         }
     }
-
-    /// What the child is asked, for a message.
-    fn questions(self) -> &'static str {
-        match self {
-            Self::Discover => "neither `server/discover` nor `initialize`",
-            Self::DiscoverOnly => "no `server/discover`",
-            Self::Initialize | Self::InitializeOnly => "no `initialize`",
-        }
-    }
 }
 
 /// Meets the child at the other end of `wire`, before `deadline`; `stderr` counts the lines it wrote there.
@@ -92,21 +84,23 @@ pub(super) async fn run(
 ) -> Result<Introduction, Unmet> {
     let patience = PATIENCE.min(wire.settings.timeouts.start / PART_OF_START);
     let handshake = Handshake { wire, hello, patience, refusal: OnceLock::new() };
-    let introduction = match timeout_at(deadline, handshake.meet(meeting)).await {
-        Ok(met) => met?,
-        Err(_) => return Err(Unmet::Failed(handshake.too_slow(meeting, stderr()))),
-    };
-    let _ = wire.revision.set(introduction.revision);
-    if introduction.revision.era() == Era::Legacy {
-        wire.notify(initialize::CONFIRMATION.into()).await?;
-    }
-    Ok(introduction)
+    let met = timeout_at(deadline, handshake.meet(meeting)).await;
+    met.unwrap_or_else(|_| Err(Unmet::Failed(handshake.too_slow(meeting, stderr()))))
 }
 
 // === impl Handshake ===
 
 impl Handshake<'_> {
     async fn meet(&self, meeting: Meeting) -> Result<Introduction, Unmet> {
+        let introduction = self.introduced(meeting).await?;
+        let _ = self.wire.revision.set(introduction.revision);
+        if introduction.revision.era() == Era::Legacy {
+            self.wire.notify(initialize::CONFIRMATION.into()).await?;
+        }
+        Ok(introduction)
+    }
+
+    async fn introduced(&self, meeting: Meeting) -> Result<Introduction, Unmet> {
         match meeting {
             Meeting::Discover => self.discover_first().await,
             Meeting::DiscoverOnly => match self.discover().await? {
@@ -125,31 +119,36 @@ impl Handshake<'_> {
     async fn discover_first(&self) -> Result<Introduction, Unmet> {
         let mut discovering = pin!(self.discover());
         let Ok(said) = timeout(self.patience, &mut discovering).await else {
-            tracing::debug!(
-                server = self.wire.server(),
-                "`server/discover` is not answered yet: `initialize` is sent as well"
-            );
-            let mut initializing = pin!(self.initialize());
-            tokio::select! {
-                biased;
-                said = &mut discovering => return match self.modern(said)? {
-                    Some(introduction) => Ok(introduction),
-                    None => initializing.await.map_err(ended),
-                },
-                met = &mut initializing => match met {
-                    Err(refusal) if refusal.layer == Layer::Handshake => {
-                        // A modern child refuses it, and may come to the other question yet.
-                        let refusal = self.refusal.get_or_init(|| refusal).clone();
-                        return self.modern(discovering.await)?.ok_or(Unmet::Failed(refusal));
-                    }
-                    met => return met.map_err(ended),
-                },
-            }
+            let server = self.wire.server();
+            tracing::debug!(server, "`server/discover` is not answered yet: `initialize` is sent as well");
+            return self.initialize_too(discovering).await;
         };
         match self.modern(said)? {
             Some(introduction) => Ok(introduction),
             None => self.initialize().await.map_err(ended),
         }
+    }
+
+    /// The first good answer to either question decides.
+    async fn initialize_too(
+        &self,
+        mut discovering: Pin<&mut impl Future<Output = Result<Discovered, Failure>>>,
+    ) -> Result<Introduction, Unmet> {
+        let mut initializing = pin!(self.initialize());
+        let refusal = tokio::select! {
+            biased;
+            said = &mut discovering => return match self.modern(said)? {
+                Some(introduction) => Ok(introduction),
+                None => initializing.await.map_err(ended),
+            },
+            met = &mut initializing => match met {
+                Err(refusal) if refusal.layer == Layer::Handshake => refusal,
+                met => return met.map_err(ended),
+            },
+        };
+        // A modern child refuses it, and may come to the other question yet.
+        let refusal = self.refusal.get_or_init(|| refusal).clone();
+        self.modern(discovering.await)?.ok_or(Unmet::Failed(refusal))
     }
 
     /// A child that was legacy before, and is so no more.
@@ -177,43 +176,6 @@ impl Handshake<'_> {
             Err(failure) if failure.layer == Layer::Call => Ok(Discovered::Legacy),
             Err(failure) => Err(self.wire.pending.down().unwrap_or(failure)),
         }
-    }
-
-    fn failure(&self, reason: &'static str, message: String) -> Failure {
-        self.wire.failure(Layer::Handshake, reason, message, Delivery::NotDelivered)
-    }
-
-    fn too_new(&self, versions: &str) -> Failure {
-        let server = self.wire.server();
-        let why = format!(
-            "Server `{server}` speaks only protocol versions that are not served here: {versions}; served are {} and {}.",
-            Revision::dates(&Revision::LEGACY),
-            Revision::dates(&Revision::MODERN),
-        );
-        self.failure("unsupported_revision", why)
-    }
-
-    fn not_modern(&self) -> Failure {
-        let (server, latest) = (self.wire.server(), Revision::LATEST);
-        let why = format!(
-            "Server `{server}` is configured for protocol {latest}, but did not answer `server/discover` as a server of \
-             that protocol does; correct its `protocol`, or leave that out."
-        );
-        self.failure("bad_discover", why)
-    }
-
-    /// The failure of a child that is late.
-    fn too_slow(&self, meeting: Meeting, stderr: u64) -> Failure {
-        if let Some(refusal) = self.refusal.get() {
-            return refusal.clone();
-        }
-        let (server, start) = (self.wire.server(), self.wire.settings.timeouts.start);
-        let why = format!(
-            "Server `{server}` answered {} within {start:?} and was ended ({stderr} lines on stderr); if it needs \
-             longer to start, raise its `timeouts.start`.",
-            meeting.questions(),
-        );
-        self.failure("start_timeout", why)
     }
 }
 
