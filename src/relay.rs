@@ -17,6 +17,7 @@ mod era;
 mod exchange;
 mod initialize;
 mod keep;
+mod lanes;
 mod links;
 mod listener;
 mod lists;
@@ -24,6 +25,7 @@ mod log_level;
 pub mod modern;
 mod notify;
 mod outlet;
+mod parked;
 mod places;
 mod reading;
 mod relist;
@@ -84,9 +86,9 @@ pub struct Relay {
     /// Where last good catalogs are kept, if anywhere.
     files: Option<Files>,
     connector: Connector,
-    #[allow(dead_code, reason = "parked calls and tasks come next")]
     /// Seals what callers carry for the gateway.
     sealer: Arc<Sealer>,
+    parked: parked::ParkedCalls,
     children: places::Places,
     shared: shared::SharedLinks,
     /// Held by the one who asks a server for its era.
@@ -128,6 +130,7 @@ impl Relay {
             files,
             connector,
             sealer,
+            parked: parked::ParkedCalls::new(settings.limits.parked_per_tenant),
             children: places::Places::default(),
             shared: shared::SharedLinks::default(),
             probing: Registry::new(),

@@ -7,6 +7,7 @@ use super::kind::Kind;
 use super::list::{List, ListReader};
 use crate::protocol::error::{Code, Layer};
 use crate::protocol::object::Object;
+use crate::protocol::revision::Revision;
 use crate::settings::ServerSettings;
 use crate::upstream::{Delivery, Failure, Hello, Link, Listener, Outgoing};
 
@@ -17,7 +18,7 @@ const MOST_ITEMS: usize = 100_000;
 
 /// Reads the whole list of `kind` from the server behind `link`; each page within `timeouts.idle`.
 ///
-/// `hello` says for whom it is read. A server that does not declare the capability is not asked; one that does not know the method has an empty list.
+/// `hello` says for whom it is read, and `to` in which revision its callers speak. A server that does not declare the capability is not asked; one that does not know the method has an empty list.
 ///
 /// # Errors
 /// [`Failure`] in layer `list` when the answer cannot be read or does not come, or of the link.
@@ -26,10 +27,11 @@ pub async fn fetch(
     server: &ServerSettings,
     kind: Kind,
     hello: &Hello,
+    to: Revision,
     listener: Arc<dyn Listener>,
 ) -> Result<List, Failure> {
-    let mut reader = ListReader::new(kind, &server.name);
     let introduction = link.introduction();
+    let mut reader = ListReader::new(kind, &server.name).translating(introduction.revision.era(), to);
     let declared =
         Object::parse(&introduction.capabilities).is_ok_and(|c| c.get(kind.capability()).is_some());
     if !declared {

@@ -8,6 +8,8 @@ use std::hash::{DefaultHasher, Hash, Hasher};
 use super::kind::Kind;
 use crate::protocol::envelope::Span;
 use crate::protocol::object::{Object, items, text};
+use crate::protocol::revision::{Era, Revision};
+use crate::protocol::translate;
 
 /// One item of a server's list.
 #[derive(Clone, Debug)]
@@ -46,6 +48,8 @@ pub struct ListReader<'a> {
     server: &'a str,
     list: List,
     seen: HashMap<Box<str>, usize>,
+    /// The server's era and its callers' revision, where items are to be written anew.
+    translation: Option<(Era, Revision)>,
 }
 
 // === impl ListReader ===
@@ -54,7 +58,14 @@ impl<'a> ListReader<'a> {
     /// An empty list of `server`.
     pub fn new(kind: Kind, server: &'a str) -> Self {
         let list = List { items: Vec::new(), quarantined: 0, digest: 0 };
-        Self { kind, server, list, seen: HashMap::new() }
+        Self { kind, server, list, seen: HashMap::new(), translation: None }
+    }
+
+    /// The same for items as a server of one era writes them, for callers of this revision.
+    #[must_use]
+    pub fn translating(self, from: Era, to: Revision) -> Self {
+        // Only tools differ.
+        Self { translation: (self.kind == Kind::Tools).then_some((from, to)), ..self }
     }
 
     /// Adds the items of one raw list result; gives its `nextCursor`, raw. An empty string is a cursor too (case-G09).
@@ -93,6 +104,10 @@ impl<'a> ListReader<'a> {
 
     /// Takes one item as the server wrote it.
     pub fn item(&mut self, raw: &str) {
+        let raw = &*match self.translation {
+            Some((from, to)) => translate::tool(raw, from, to),
+            None => raw.into(),
+        };
         match self.sound(raw) {
             Ok((own, key)) => {
                 self.seen.insert(own.clone(), self.list.items.len());

@@ -22,8 +22,9 @@ use super::reply::{Extra, Refused, json, json_text, sse};
 use super::sse_body::SseBody;
 use crate::protocol::envelope::Request;
 use crate::protocol::error::Code;
+use crate::protocol::meta::LOG_LEVEL;
 use crate::protocol::method::Method;
-use crate::protocol::object::{Object, items};
+use crate::protocol::object::{Object, items, text};
 use crate::protocol::revision::Era;
 use crate::relay::{Busy, Claim, Form, ModernAnswer};
 
@@ -59,7 +60,8 @@ pub(super) fn claim(headers: &HeaderMap, request: &Request) -> Result<Option<Cla
     mirrored::method(headers, request.method())?;
     mirrored::name(headers, request.method(), &params)?;
     let (capabilities, client_info) = (claimed.capabilities.into(), claimed.client_info.map(Into::into));
-    Ok(Some(Claim { revision, capabilities, client_info }))
+    let log_level = meta.get(LOG_LEVEL).and_then(text).map(|level| level.as_ref().into());
+    Ok(Some(Claim { revision, capabilities, client_info, log_level }))
 }
 
 /// Whether any message of a batch claims the modern era, which has no batches.

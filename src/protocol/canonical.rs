@@ -78,7 +78,8 @@ mod tests {
     #[test]
     fn only_values_count() {
         let one = of(r#"{"name":"a","arguments":{"x":1,"y":[1.50,-0.0,1e2,"\u0061"]},"_meta":{"p":1}}"#);
-        let same = r#"{ "arguments": {"y":[15e-1,0,100,"a"], "x":1.0}, "requestState":"s", "n\u0061me":"a" }"#;
+        let same =
+            r#"{ "arguments": {"y":[15e-1,0,100,"a"], "x":1.0}, "requestState":"s", "n\u0061me":"a" }"#;
         assert_eq!(one, of(same));
     }
 

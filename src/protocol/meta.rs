@@ -20,7 +20,8 @@ pub const LOG_LEVELS: [&str; 8] =
 /// Name and version of the server, in results (M6).
 pub const SERVER_INFO: &str = "io.modelcontextprotocol/serverInfo";
 /// The gateway, as results name it; raw.
-pub const GATEWAY_INFO: &str = concat!(r#"{"name":"mcpgate","version":""#, env!("CARGO_PKG_VERSION"), r#""}"#);
+pub const GATEWAY_INFO: &str =
+    concat!(r#"{"name":"mcpgate","version":""#, env!("CARGO_PKG_VERSION"), r#""}"#);
 /// The id of the `subscriptions/listen` a notification belongs to (M7).
 pub const SUBSCRIPTION_ID: &str = "io.modelcontextprotocol/subscriptionId";
 /// The caller's name for the progress of its request (M5).

@@ -3,12 +3,15 @@
 //! Everything else in it stays as it was, byte for byte.
 
 mod input;
+mod item;
+mod members;
 mod to_legacy;
 mod to_modern;
 
 use super::envelope::Span;
 
-pub use input::{check_answer, input_request, required_urls};
+pub use input::{at_first, check_answer, input_request, required_urls};
+pub use item::tool;
 pub use to_legacy::to_legacy;
 pub use to_modern::to_modern;
 

@@ -12,12 +12,14 @@ use tokio_util::sync::CancellationToken;
 use super::Session;
 use super::asks::{Ask, Why};
 use super::exchange::Exchange;
+use super::parked;
 use crate::protocol::capability::Capability;
 use crate::protocol::edit::{Edit, one_line};
 use crate::protocol::envelope::{Notification, Request, Span};
 use crate::protocol::error::Code;
 use crate::protocol::method::Method;
 use crate::protocol::object::Object;
+use crate::protocol::revision::Era;
 use crate::session::log::EventKind;
 use crate::settings::ServerSettings;
 use crate::upstream::{Link, Reply};
@@ -66,6 +68,9 @@ pub(super) fn ask(
     request: &Request,
     reply: Reply,
 ) {
+    if session.revision().era() == Era::Modern {
+        return parked::ask(session, belonging.exchange(), request, reply);
+    }
     let params = request.params().and_then(|raw| Object::parse(raw).ok());
     let Some(needed) = capability_for(request.method(), params.as_ref()) else {
         return reply.refuse(Code::MethodNotFound.number(), "this client does not know the method");
@@ -158,7 +163,8 @@ pub(super) fn tell_cancelled(session: &Session, id: u64, place: &Place) {
     }
 }
 
-fn capability_for(method: &Method, params: Option<&Object<'_>>) -> Option<Capability> {
+/// What a caller must have declared to be asked so; none if there is no such question.
+pub(super) fn capability_for(method: &Method, params: Option<&Object<'_>>) -> Option<Capability> {
     match method {
         Method::SamplingCreate => {
             let tools = params.is_some_and(|p| p.get("tools").is_some());

@@ -53,11 +53,14 @@ impl Relay {
         };
         self.metrics.call(&server.name, request.method().label(), outcome, clock.elapsed());
         match ended {
-            Ended::Answered(response, era) => Some(deliver(serving, route, &response, era)),
+            Ended::Answered(response, era) => match self.wants_urls(serving, route, &response, era) {
+                Some(asking) => Some(asking.into()),
+                None => Some(deliver(serving, route, &response, era)),
+            },
             Ended::Failed(error) | Ended::TimedOut(error) => {
                 let (id, layer) = (serving.outlet.request_id(), error.layer.as_str());
-                tracing::warn!(request.id = id, server = %server.name, layer, reason = error.reason, "{}", error.message);
-                Some(error.to_message(Some(request.id()), Some(id)).into())
+                tracing::warn!(request.id = %id, server = %server.name, layer, reason = error.reason, "{}", error.message);
+                Some(error.to_message(Some(request.id()), Some(&id)).into())
             }
             Ended::Cancelled => None,
         }
@@ -70,7 +73,7 @@ impl Relay {
         let server = &route.target.server;
         let pick = match request.method() {
             Method::ResourcesSubscribe | Method::ResourcesUnsubscribe => Pick::First,
-            _ => Pick::Any,
+            _ => serving.pick,
         };
         let mut tries_left = 1;
         loop {
@@ -157,7 +160,7 @@ impl Relay {
     }
 }
 
-fn failed(failure: Failure) -> RpcError {
+pub(super) fn failed(failure: Failure) -> RpcError {
     let retryable = failure.delivery == Delivery::NotDelivered;
     let error = RpcError::new(Code::Internal, failure.reason, failure.message);
     let error = error.at(&failure.server, failure.layer);

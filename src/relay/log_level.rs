@@ -14,6 +14,7 @@ use crate::protocol::envelope::{Notification, Request};
 use crate::protocol::error::{Code, RpcError};
 use crate::protocol::meta::LOG_LEVELS as LEVELS;
 use crate::protocol::object::Object;
+use crate::protocol::revision::Era;
 use crate::settings::servers::Isolation;
 use crate::store::sessions::Change;
 
@@ -41,6 +42,23 @@ impl Relay {
         };
         session.set_log_level(level);
         let _ = self.sessions.change(session, Change::LogLevel(level.into())).await;
+        self.tell_level(session, endpoint, level).await;
+        Ok(super::request::respond(request.id(), b"{}"))
+    }
+
+    /// Makes the servers of a modern caller's session as verbose as this request wants; they never become less so,
+    /// for what each request wants is looked at when a message comes (X39).
+    pub(super) async fn raise_level(&self, session: &Arc<Session>, endpoint: &Endpoint, level: &str) {
+        let Some(wanted) = LEVELS.into_iter().find(|known| *known == level) else { return };
+        let now = session.log_level().and_then(|level| severity(&level));
+        if now.is_none_or(|now| Some(now) > severity(wanted)) {
+            session.set_log_level(wanted);
+            self.tell_level(session, endpoint, wanted).await;
+        }
+    }
+
+    /// Tells all links that a session may hear.
+    async fn tell_level(&self, session: &Arc<Session>, endpoint: &Endpoint, level: &'static str) {
         let own = session.attached.links.all_live().into_iter();
         let mut links: Vec<(Connected, &'static str)> = own.map(|(_, link)| (link, level)).collect();
         links.extend(self.shared_levels(session, endpoint));
@@ -48,7 +66,6 @@ impl Relay {
             links.into_iter().map(|(link, level)| self.tasks.spawn(async move { send(&link, level).await }));
         let all: Vec<_> = tell.collect();
         let _ = tokio::time::timeout(PATIENCE, futures_util::future::join_all(all)).await;
-        Ok(super::request::respond(request.id(), b"{}"))
     }
 
     /// The shared links that `session` may hear, with the level each shall have: the most verbose asked for.
@@ -80,6 +97,9 @@ pub(super) fn most_verbose(sessions: &[Arc<Session>]) -> Option<&'static str> {
 /// Whether the caller of an exchange wants a log message. Over a link of its own the server knows what it wants;
 /// a shared one speaks as verbosely as any of its callers asked for.
 pub(super) fn wanted(exchange: &Exchange, message: &Notification) -> bool {
+    if let Some(modern) = exchange.outlet.for_modern() {
+        return modern.wanted.log(message);
+    }
     if exchange.server.isolation == Isolation::Session {
         return true;
     }
@@ -96,7 +116,8 @@ pub(super) async fn send(connected: &Connected, level: &str) {
     let Connected { link, origin } = connected;
     let introduction = link.introduction();
     let logs = Object::parse(&introduction.capabilities).is_ok_and(|c| c.get("logging").is_some());
-    if !logs {
+    // A modern server is told the level with each request.
+    if !logs || link.era() == Era::Modern {
         return;
     }
     let id = link.allot();
@@ -107,6 +128,7 @@ pub(super) async fn send(connected: &Connected, level: &str) {
     let _ = tokio::time::timeout(PATIENCE, link.call(id, text, origin.clone())).await;
 }
 
-fn severity(level: &str) -> Option<usize> {
+/// How severe a level is; none if there is no such level.
+pub(super) fn severity(level: &str) -> Option<usize> {
     LEVELS.iter().position(|known| *known == level)
 }

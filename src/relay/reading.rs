@@ -101,7 +101,8 @@ impl Relay {
             let connected = self.link_of(reader, server).await?;
             let changes = shelf.changes(kind);
             let hello = reader.hello(server);
-            let list = fetch(&connected.link, server, kind, &hello, connected.origin.clone()).await;
+            let list =
+                fetch(&connected.link, server, kind, &hello, class.revision, connected.origin.clone()).await;
             // A link that does not open is logged where it was to be opened.
             let list = list.inspect_err(|failure| {
                 let layer = failure.layer.as_str();

@@ -140,7 +140,8 @@ impl Relay {
         let Some(shelved) = shelf.last_good(kind) else { return };
         let Some(connected) = session.attached.links.live(server) else { return };
         let hello = hello_of(session, server);
-        let list = fetch(&connected.link, server, kind, &hello, connected.origin.clone()).await;
+        let list =
+            fetch(&connected.link, server, kind, &hello, session.revision(), connected.origin.clone()).await;
         let Ok(list) = list else { return };
         if list.digest == shelved.digest {
             session.attached.own_lists.remove(&server.name, kind);

@@ -38,7 +38,7 @@ impl Relay {
                  unsubscribe from some."
             );
             let error = RpcError::new(Code::InvalidParams, "too_many_subscriptions", message);
-            return Some(error.to_message(Some(request.id()), Some(serving.outlet.request_id())).into());
+            return Some(error.to_message(Some(request.id()), Some(&serving.outlet.request_id())).into());
         }
         let response = self.call(serving, route).await;
         if response.as_ref().is_some_and(succeeded) {

@@ -7,7 +7,7 @@ use std::time::Duration;
 
 use serde_json::Value;
 
-use crate::kit::Kit;
+use crate::kit::{Kit, Wired};
 use crate::process::{Process, command};
 
 /// How long one run of the suite may take.
@@ -15,7 +15,7 @@ const LIMIT: Duration = Duration::from_secs(180);
 
 /// What a check said: from best to worst.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
-enum Status {
+pub(crate) enum Status {
     /// It passed, or the server does not do what it looks at.
     Fine,
     Warning,
@@ -23,7 +23,7 @@ enum Status {
 }
 
 /// The checks of a run by scenario and id; of several with one id the worst counts.
-type Checks = BTreeMap<(String, String), Status>;
+pub(crate) type Checks = BTreeMap<(String, String), Status>;
 
 #[tokio::test]
 async fn no_check_of_2025_06_18_does_worse_through_the_gateway() {
@@ -35,14 +35,63 @@ async fn no_check_of_2025_11_25_does_worse_through_the_gateway() {
     compare("2025-11-25").await;
 }
 
+/// Modern callers and modern servers: as if the gateway were not there.
+#[tokio::test]
+async fn no_check_of_2026_07_28_does_worse_through_the_gateway() {
+    let Some(kit) = Kit::ready().await else { return };
+    let wired = kit.open().await;
+    compare_with(&kit, &wired, "2026-07-28", &wired.direct_modern, ["http-modern", "stdio-modern"]).await;
+}
+
+/// Modern callers and legacy servers: every scenario passes but those that the legacy wire cannot carry.
+#[tokio::test]
+async fn modern_callers_reach_legacy_servers() {
+    all_fine("2026-07-28", ["http", "stdio"], KEYS).await;
+}
+
+/// Legacy callers and modern servers: every scenario passes.
+#[tokio::test]
+async fn legacy_callers_reach_modern_servers() {
+    all_fine("2025-11-25", ["http-modern", "stdio-modern"], &[]).await;
+}
+
+/// Scenarios that expect the server's own keys of its input requests: its requests of the legacy era have none (R2).
+const KEYS: &[&str] = &[];
+
+/// Runs the suite at both servers; only what `forbidden` names may fail, and what it names must.
+async fn all_fine(revision: &str, servers: [&str; 2], forbidden: &[&str]) {
+    let Some(kit) = Kit::ready().await else { return };
+    let wired = kit.open().await;
+    let mut wrong = String::new();
+    for server in servers {
+        let checks = run(&kit, revision, &wired.gateway.url(&format!("/servers/{server}/mcp"))).await;
+        assert!(checks.len() > 40, "the suite asks more than {} things", checks.len());
+        let mut failed: BTreeSet<&str> = BTreeSet::new();
+        for ((scenario, id), status) in checks.iter().filter(|(_, status)| **status != Status::Fine) {
+            failed.insert(scenario);
+            if !forbidden.contains(&scenario.as_str()) {
+                writeln!(wrong, "  {server}: {scenario} / {id}: {status:?}").unwrap();
+            }
+        }
+        for passes in forbidden.iter().filter(|name| !failed.contains(**name)) {
+            writeln!(wrong, "  {server}: {passes} passes: take it off the list").unwrap();
+        }
+    }
+    assert!(wrong.is_empty(), "{wrong}");
+}
+
 async fn compare(revision: &str) {
     let Some(kit) = Kit::ready().await else { return };
     let wired = kit.open().await;
-    let direct = run(&kit, revision, &wired.direct).await;
+    compare_with(&kit, &wired, revision, &wired.direct, ["http", "stdio"]).await;
+}
+
+async fn compare_with(kit: &Kit, wired: &Wired, revision: &str, direct: &str, servers: [&str; 2]) {
+    let direct = run(kit, revision, direct).await;
     assert!(direct.len() > 40, "the suite asks more than {} things", direct.len());
     let mut worse = String::new();
-    for server in ["http", "stdio"] {
-        let through = run(&kit, revision, &wired.gateway.url(&format!("/servers/{server}/mcp"))).await;
+    for server in servers {
+        let through = run(kit, revision, &wired.gateway.url(&format!("/servers/{server}/mcp"))).await;
         let gap = regressions(&direct, &through);
         if !gap.is_empty() {
             write!(worse, "with the server behind {server}:\n{gap}").unwrap();
@@ -62,8 +111,13 @@ async fn run(kit: &Kit, revision: &str, url: &str) -> Checks {
         .arg(results.path());
     let (_, said) = Process::start(&mut suite).ended(LIMIT).await;
     assert!(said.contains("\nTotal: "), "the suite did not come to its end:\n{said}");
+    checks(results.path())
+}
+
+/// What a run left in its folder of results.
+pub(crate) fn checks(results: &Path) -> Checks {
     let mut checks = Checks::new();
-    for scenario in std::fs::read_dir(results.path()).unwrap() {
+    for scenario in std::fs::read_dir(results).unwrap() {
         let scenario = scenario.unwrap().path();
         for (id, status) in read(&scenario.join("checks.json")) {
             let worst = checks.entry((name_of(&scenario), id)).or_insert(status);

@@ -12,14 +12,17 @@ pub(crate) struct Kit {
     root: PathBuf,
 }
 
-/// A gateway in front of the test upstream, once over HTTP and once over stdio.
+/// A gateway in front of the test upstream in each era, over HTTP and over stdio: servers `http` and `stdio` know
+/// only `initialize`, `http-modern` and `stdio-modern` only 2026-07-28.
 pub(crate) struct Wired {
     pub(crate) gateway: Binary,
-    /// The URL of the upstream itself.
+    /// The URL of the legacy upstream itself.
     pub(crate) direct: String,
+    /// The URL of the modern upstream itself.
+    pub(crate) direct_modern: String,
     /// A key that opens the gateway, if it asks for one.
     pub(crate) key: Option<String>,
-    _upstream: Process,
+    _upstreams: [Process; 2],
 }
 
 // === impl Kit ===
@@ -97,14 +100,16 @@ impl Kit {
     }
 
     async fn wired(&self, key: Option<(String, String)>) -> Wired {
-        let mut node = self.node("upstream/server.mjs");
-        let upstream = Process::start(node.args(["--port", "0", "--era", "legacy"]));
-        let said = |line: &str| line.split_once("era legacy at ").map(|(_, url)| url.to_owned());
-        let direct = upstream.line(said).await;
+        let (legacy, direct) = self.upstream("legacy").await;
+        let (modern, direct_modern) = self.upstream("modern").await;
         let folder = tempfile::tempdir().unwrap();
+        let script = self.file("upstream/server.mjs");
+        let stdio =
+            |era| format!("{{ command: node, args: ['{}', --stdio, --era, {era}] }}", script.display());
         let mut config = format!(
-            "mcpServers:\n  http: {{ url: '{direct}' }}\n  stdio: {{ command: node, args: ['{script}', --stdio, --era, legacy] }}\n",
-            script = self.file("upstream/server.mjs").display()
+            "mcpServers:\n  http: {{ url: '{direct}' }}\n  stdio: {}\n  http-modern: {{ url: '{direct_modern}' }}\n  stdio-modern: {}\n",
+            stdio("legacy"),
+            stdio("modern")
         );
         if let Some((_, hash)) = &key {
             let keys = format!("keys: [ {{ id: kit, hash: '{hash}' }} ]\n");
@@ -112,6 +117,16 @@ impl Kit {
             config.push_str("auth: { apiKeys: { file: keys.yaml } }\n");
         }
         let gateway = Binary::serve_in(folder, &config).await;
-        Wired { gateway, direct, key: key.map(|(key, _)| key), _upstream: upstream }
+        let key = key.map(|(key, _)| key);
+        Wired { gateway, direct, direct_modern, key, _upstreams: [legacy, modern] }
+    }
+
+    /// The test upstream of one era over HTTP, and its URL.
+    pub(crate) async fn upstream(&self, era: &str) -> (Process, String) {
+        let mut node = self.node("upstream/server.mjs");
+        let upstream = Process::start(node.args(["--port", "0", "--era", era]));
+        let before = format!("era {era} at ");
+        let url = upstream.line(|line| line.split_once(&before).map(|(_, url)| url.to_owned())).await;
+        (upstream, url)
     }
 }

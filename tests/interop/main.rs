@@ -12,6 +12,7 @@
     reason = "a test stops where it fails, and says what it measured"
 )]
 
+mod as_client;
 #[path = "../support/binary.rs"]
 mod binary;
 #[path = "../support/client.rs"]

@@ -1,8 +1,14 @@
 //! Questions of legacy servers as modern callers are asked them, and the answers that may go back (R2, R3, X34).
 
+use bytes::Bytes;
+
+use super::Change;
+use super::members::cut;
+use crate::protocol::edit::Edit;
+use crate::protocol::envelope::Request;
 use crate::protocol::meta;
 use crate::protocol::method::Method;
-use crate::protocol::object::{Object, items, quoted};
+use crate::protocol::object::{Object, items};
 
 /// Members of a question's params that 2026-07-28 does not know: the id of a URL elicitation (X15), and what would
 /// make a task of the question.
@@ -16,28 +22,34 @@ const GONE: [&str; 2] = ["elicitationId", "task"];
 pub fn input_request(method: &Method, params: Option<&str>) -> Result<String, String> {
     let raw = params.unwrap_or("{}");
     let params = Object::parse(raw).map_err(|e| format!("params cannot be read: {e}"))?;
-    let stays = |(name, raw): (&str, &str)| match name {
-        "_meta" => kept_meta(raw).map(|meta| format!(r#""_meta":{meta}"#)),
-        name if GONE.contains(&name) => None,
-        name => Some(format!("{}:{raw}", quoted(name))),
-    };
-    let touched = params.iter().any(|(name, _)| name == "_meta" || GONE.contains(&name));
-    let params = if touched {
-        format!("{{{}}}", params.iter().filter_map(stays).collect::<Vec<_>>().join(","))
-    } else {
-        raw.to_owned()
-    };
-    Ok(format!(r#"{{"method":"{method}","params":{params}}}"#))
+    let meta_raw = params.get("_meta");
+    let meta = meta_raw.and_then(|raw| Object::parse(raw).ok()).unwrap_or_default();
+    let keeps_meta = meta.iter().any(|(name, _)| !is_gone_meta(name));
+    let gone = |name: &str| GONE.contains(&name) || (name == "_meta" && !keeps_meta);
+    let mut changes = cut(raw.as_bytes(), raw, &params, gone);
+    if let Some(meta_raw) = meta_raw.filter(|_| keeps_meta) {
+        changes.extend(cut(raw.as_bytes(), meta_raw, &meta, is_gone_meta));
+    }
+    let params = edited(raw.as_bytes(), changes);
+    Ok(format!(r#"{{"method":"{method}","params":{}}}"#, String::from_utf8_lossy(&params)))
 }
 
-/// What stays of a question's `_meta`: not the progress token, for nothing can be told under it, and nothing that
-/// the protocol reserves.
-fn kept_meta(raw: &str) -> Option<String> {
-    let meta = Object::parse(raw).ok()?;
-    let stays = |name: &str| name != meta::PROGRESS_TOKEN && !name.starts_with(meta::RESERVED);
-    let kept = meta.iter().filter(|(name, _)| stays(name));
-    let kept: Vec<String> = kept.map(|(name, raw)| format!("{}:{raw}", quoted(name))).collect();
-    (!kept.is_empty()).then(|| format!("{{{}}}", kept.join(",")))
+/// What goes from a question's `_meta`: the progress token, for nothing can be told under it, and all that the
+/// protocol reserves.
+fn is_gone_meta(name: &str) -> bool {
+    name == meta::PROGRESS_TOKEN || name.starts_with(meta::RESERVED)
+}
+
+/// A retry as its request was at first: without the state and the answers.
+pub fn at_first(retry: &Request) -> Bytes {
+    let raw = retry.params().unwrap_or_default();
+    let params = Object::parse(raw).unwrap_or_default();
+    let changes = cut(retry.bytes(), raw, &params, |name| matches!(name, "requestState" | "inputResponses"));
+    edited(retry.bytes(), changes)
+}
+
+fn edited(text: &[u8], changes: Vec<Change>) -> Bytes {
+    changes.into_iter().fold(Edit::of(text), |edit, (place, new)| edit.replace_owned(place, new)).finish()
 }
 
 /// Whether `raw` is an answer to a question of this method (R3, R6).
@@ -59,7 +71,9 @@ pub fn check_answer(method: &Method, raw: &str) -> Result<(), &'static str> {
             _ => Err("needs an `action`: \"accept\", \"decline\" or \"cancel\""),
         },
         Method::RootsList if !is("roots", &['[']) => Err("needs an array `roots`"),
-        Method::SamplingCreate if !(is("role", &['"']) && is("model", &['"']) && is("content", &['{', '['])) => {
+        Method::SamplingCreate
+            if !(is("role", &['"']) && is("model", &['"']) && is("content", &['{', '['])) =>
+        {
             Err("needs `role`, `content` and `model`")
         }
         _ => Ok(()),
@@ -79,7 +93,8 @@ pub fn required_urls(error: &str) -> Option<Vec<String>> {
 }
 
 fn is_url(elicitation: &str) -> bool {
-    Object::parse(elicitation).is_ok_and(|e| e.text("mode").as_deref() == Some("url") && e.text("url").is_some())
+    Object::parse(elicitation)
+        .is_ok_and(|e| e.text("mode").as_deref() == Some("url") && e.text("url").is_some())
 }
 
 #[cfg(test)]
@@ -96,7 +111,8 @@ mod tests {
             asked(Some(url)),
             r#"{"method":"elicitation/create","params":{"mode":"url","url":"https://x.test"}}"#
         );
-        let meta = r#"{"_meta":{"progressToken":1,"a.b/c":1.0,"io.modelcontextprotocol/related-task":{}},"y":2}"#;
+        let meta =
+            r#"{"_meta":{"progressToken":1,"a.b/c":1.0,"io.modelcontextprotocol/related-task":{}},"y":2}"#;
         assert_eq!(
             asked(Some(meta)),
             r#"{"method":"elicitation/create","params":{"_meta":{"a.b/c":1.0},"y":2}}"#
@@ -127,7 +143,8 @@ mod tests {
     #[test]
     fn only_url_elicitations_are_required() {
         let error = r#"{"code":-32042,"message":"m","data":{"elicitations":[{"mode":"url","elicitationId":"e","url":"https://x.test","message":"?"},{"mode":"form"}]}}"#;
-        let wanted = r#"{"method":"elicitation/create","params":{"mode":"url","url":"https://x.test","message":"?"}}"#;
+        let wanted =
+            r#"{"method":"elicitation/create","params":{"mode":"url","url":"https://x.test","message":"?"}}"#;
         assert_eq!(required_urls(error), Some(vec![wanted.to_owned()]));
         assert_eq!(required_urls(r#"{"code":-32042,"message":"m"}"#), Some(vec![]));
         assert_eq!(required_urls(r#"{"code":-1,"message":"-32042"}"#), None);

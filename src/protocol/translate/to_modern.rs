@@ -1,6 +1,7 @@
 //! Responses of legacy servers as modern callers expect them (X43, X44).
 
 use super::Change;
+use super::members::put_first;
 use crate::protocol::envelope::{Outcome, Response, Span};
 use crate::protocol::meta;
 use crate::protocol::method::Method;
@@ -15,8 +16,8 @@ const CACHE_HINTS: [Member; 2] = [(r#""ttlMs""#, "0"), (r#""cacheScope""#, r#""p
 /// What must change in a legacy server's response to `method`.
 pub fn to_modern(method: &Method, response: &Response) -> Vec<Change> {
     match response.outcome() {
-        Outcome::Result(place) => match response.result() {
-            Some(result) if result.starts_with('{') => result_changes(method, response, result, place),
+        Outcome::Result(_) => match response.result() {
+            Some(result) if result.starts_with('{') => result_changes(method, response, result),
             _ => Vec::new(),
         },
         Outcome::Error(_) => code(response).into_iter().collect(),
@@ -25,7 +26,7 @@ pub fn to_modern(method: &Method, response: &Response) -> Vec<Change> {
 
 /// A result says that it is complete (M12), who served it (M6), and how it may be cached (K1, K6). What the server
 /// says of these under the same names is taken for nothing: its era knows none of them.
-fn result_changes(method: &Method, response: &Response, result: &str, place: Span) -> Vec<Change> {
+fn result_changes(method: &Method, response: &Response, result: &str) -> Vec<Change> {
     let hints = if *method == Method::ResourcesRead { &CACHE_HINTS[..] } else { &[] };
     let said = || std::iter::once(&COMPLETE).chain(hints);
     let mentions = |name: &str| memchr::memmem::find(result.as_bytes(), name.as_bytes()).is_some();
@@ -44,9 +45,7 @@ fn result_changes(method: &Method, response: &Response, result: &str, place: Spa
         None => inserted.push(format!(r#""_meta":{{{}}}"#, meta::served_by())),
     }
     if !inserted.is_empty() {
-        let at = place.start + 1;
-        let comma = if is_empty(result) { "" } else { "," };
-        changes.push((Span { start: at, end: at }, inserted.join(",") + comma));
+        changes.push(put_first(response.bytes(), result, &inserted.join(",")));
     }
     changes
 }
@@ -59,14 +58,7 @@ fn served_by(raw: &str, response: &Response) -> Change {
     if let Some(theirs) = members.get(meta::SERVER_INFO) {
         return (Span::of(theirs, response.bytes()), meta::GATEWAY_INFO.to_owned());
     }
-    let comma = if is_empty(raw) { "" } else { "," };
-    let at = place.start + 1;
-    (Span { start: at, end: at }, format!("{own}{comma}"))
-}
-
-/// Whether an object has no members.
-fn is_empty(object: &str) -> bool {
-    object.trim_start_matches('{').trim_start().starts_with('}')
+    put_first(response.bytes(), raw, &own)
 }
 
 /// -32002 is not for modern callers: what it says is -32602 there. Nor is -32042, whose elicitations were handed on

@@ -166,7 +166,8 @@ impl Questions {
         let asked = lock(&self.asked);
         for Open { key, question, .. } in asked.open.iter().filter(|open| open.shown) {
             if let Some(raw) = answers.get(key) {
-                check_answer(&question.method, raw).map_err(|why| format!("inputResponses[\"{key}\"] {why}"))?;
+                check_answer(&question.method, raw)
+                    .map_err(|why| format!("inputResponses[\"{key}\"] {why}"))?;
             }
         }
         Ok(())

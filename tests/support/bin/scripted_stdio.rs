@@ -1,8 +1,9 @@
 //! A stdio server that misbehaves on request.
 //!
-//! Options say how it starts and ends (`options`), the name of a tool says what a call does (`tools`). Every call
-//! is answered by a thread of its own. There are three more modes: `guard` is the guard process, `gateway ARGS...`
-//! opens a link to this program with those arguments and waits to be killed, and `demo` is the demo server.
+//! Options say how it starts and ends and which eras it speaks (`options`), the name of a tool says what a call does
+//! (`tools`), and `modern` is what only the modern era has. Every call is answered by a thread of its own. There are
+//! three more modes: `guard` is the guard process, `gateway ARGS...` opens a link to this program with those arguments
+//! and waits to be killed, and `demo` is the demo server.
 
 #![expect(
     clippy::disallowed_methods,
@@ -17,6 +18,8 @@
 
 #[path = "scripted_stdio/gateway.rs"]
 mod gateway;
+#[path = "scripted_stdio/modern.rs"]
+mod modern;
 #[path = "scripted_stdio/options.rs"]
 mod options;
 #[path = "scripted_stdio/signals.rs"]
@@ -33,13 +36,18 @@ use std::time::Duration;
 use clap::Parser;
 use serde_json::{Value, json};
 
-use options::Options;
+use modern::{Asked, Spoken};
+use options::{Eras, Options};
 
 /// What the threads share.
 struct Server {
     options: Options,
     /// The parameters of `initialize`, and all notifications.
     heard: Mutex<Vec<Value>>,
+    /// The methods of all messages, in order.
+    methods: Mutex<Vec<Value>>,
+    /// The ids of the `subscriptions/listen` that are open.
+    listens: Mutex<Vec<Value>>,
     /// Tools that were added while it ran.
     grown: Mutex<Vec<Value>>,
     /// The client's answers to our questions.
@@ -71,6 +79,8 @@ fn serve(options: Options) -> ExitCode {
     let server = Arc::new(Server {
         options,
         heard: Mutex::default(),
+        methods: Mutex::default(),
+        listens: Mutex::default(),
         grown: Mutex::default(),
         answers: Mutex::default(),
         answered: Condvar::new(),
@@ -94,25 +104,37 @@ fn serve(options: Options) -> ExitCode {
 
 impl Server {
     fn take(self: &Arc<Self>, message: Value) {
-        match (message["method"].as_str(), message.get("id")) {
-            (Some("initialize"), Some(id)) => self.initialize(id, &message["params"]),
-            (Some("ping"), Some(id)) => result(id, json!({})),
-            (Some("tools/list"), Some(id)) => result(id, json!({"tools": self.tools()})),
-            (Some("tools/call"), Some(_)) if message["params"]["name"] == "stop_reading" => {
+        self.methods.lock().unwrap().extend(message.get("method").cloned());
+        let asked = match self.understood(&message) {
+            Ok(asked) => asked,
+            Err(refused) => return send(&refused),
+        };
+        match (message["method"].as_str(), message.get("id"), asked.spoken) {
+            (Some("initialize"), Some(id), Spoken::Legacy) => self.initialize(id, &message["params"]),
+            (Some("server/discover"), Some(_), _) => self.discover(&asked),
+            (Some("subscriptions/listen"), Some(_), Spoken::Modern) => {
+                self.listen(&asked, &message["params"])
+            }
+            (Some("ping"), Some(_), Spoken::Legacy) => result(&asked, json!({})),
+            (Some("tools/list"), Some(_), _) => result(&asked, json!({"tools": self.tools()})),
+            (Some("tools/call"), Some(_), _) if message["params"]["name"] == "stop_reading" => {
                 // On the thread that reads.
-                self.call(&message);
+                self.call(&message, &asked);
             }
-            (Some("logging/setLevel"), Some(id)) => {
+            (Some("logging/setLevel"), Some(_), Spoken::Legacy) => {
                 self.heard.lock().unwrap().push(message.clone());
-                result(id, json!({}));
+                result(&asked, json!({}));
             }
-            (Some("tools/call"), Some(_)) => {
+            (Some("tools/call"), Some(_), _) => {
                 let server = Arc::clone(self);
-                thread::spawn(move || server.call(&message));
+                thread::spawn(move || server.call(&message, &asked));
             }
-            (Some(_), Some(id)) => error(id, -32601, "unknown method"),
-            (Some(_), None) => self.heard.lock().unwrap().push(message),
-            (None, _) => {
+            (Some(_), Some(id), _) => error(id, -32601, "unknown method"),
+            (Some(_), None, _) => {
+                self.taken_back(&message);
+                self.heard.lock().unwrap().push(message);
+            }
+            (None, ..) => {
                 self.answers.lock().unwrap().push(message);
                 self.answered.notify_all();
             }
@@ -128,10 +150,11 @@ impl Server {
             return error(id, -32000, "not today");
         }
         if !self.options.mute {
+            thread::sleep(Duration::from_millis(self.options.initialize_delay));
             let asked = params["protocolVersion"].as_str().unwrap_or_default();
             let chosen = Some(self.options.revision.as_str()).filter(|r| !r.is_empty()).unwrap_or(asked);
             result(
-                id,
+                &Asked::legacy(id),
                 json!({
                     "protocolVersion": chosen,
                     "capabilities": {"tools": {"listChanged": true}, "logging": {}},
@@ -157,8 +180,8 @@ fn notify(method: &str, params: Value) {
     send(&json!({"jsonrpc": "2.0", "method": method, "params": params}));
 }
 
-fn result(id: &Value, result: Value) {
-    send(&json!({"jsonrpc": "2.0", "id": id, "result": result}));
+fn result(asked: &Asked, result: Value) {
+    send(&json!({"jsonrpc": "2.0", "id": asked.id, "result": asked.spoken.dressed(result)}));
 }
 
 fn error(id: &Value, code: i32, message: &str) {

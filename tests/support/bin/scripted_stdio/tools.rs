@@ -6,10 +6,10 @@ use std::time::Duration;
 
 use serde_json::{Map, Value, json};
 
-use super::{Server, error, notify, result, send, write};
+use super::{Asked, Server, Spoken, error, modern, notify, result, send, write};
 
 /// Name and purpose of each.
-const TOOLS: [(&str, &str); 18] = [
+const TOOLS: [(&str, &str); 21] = [
     ("echo", "answers with its arguments"),
     ("sleep", "answers after `ms` milliseconds"),
     ("raw", "writes `text` in the place of an answer; `$ID` stands for the id of the call"),
@@ -21,13 +21,19 @@ const TOOLS: [(&str, &str); 18] = [
     ("environ", "answers with its environment"),
     ("stderr", "writes `lines` lines to stderr"),
     ("progress", "writes `steps` progress notifications and the result at once"),
-    ("ask", "sends the request `method` with `params` and answers with what comes back"),
+    (
+        "ask",
+        "sends the request `method` with `params` and answers with what comes back; a modern caller brings it",
+    ),
     ("say", "sends the notification `method` with `params`, then answers"),
     ("spawn", "starts a child of its own and answers with both process ids"),
     ("heard", "answers with the parameters of `initialize` and all notifications so far"),
     ("grow", "adds the tool `name`, and tells so unless `quietly`"),
     ("take_back", "asks as `ask` does, takes the question back, then answers"),
     ("stop_reading", "reads nothing for `ms` milliseconds, then answers"),
+    ("methods", "answers with the methods of all messages so far"),
+    ("publish", "sends the notification `method` with `params` on every open listen, then answers"),
+    ("end_listens", "ends every open listen, then answers"),
 ];
 
 fn tool(name: &str, purpose: &str) -> Value {
@@ -44,66 +50,81 @@ impl Server {
         all
     }
 
-    pub(crate) fn call(&self, request: &Value) {
-        let (id, params) = (&request["id"], &request["params"]);
+    pub(crate) fn call(&self, request: &Value, asked: &Asked) {
+        let (id, params) = (&asked.id, &request["params"]);
         let arguments = &params["arguments"];
         match params["name"].as_str().unwrap_or_default() {
-            "echo" => content(id, arguments),
+            "echo" => content(asked, arguments),
             "sleep" | "stop_reading" => {
                 thread::sleep(Duration::from_millis(number(&arguments["ms"])));
-                content(id, arguments);
+                content(asked, arguments);
             }
             "raw" => write(text(&arguments["text"]).replace("$ID", &id.to_string()).as_bytes()),
             "deep" => deep(id, number(&arguments["depth"])),
             "exit" => std::process::exit(i32::try_from(number(&arguments["code"])).unwrap_or(1)),
             "abort" => std::process::abort(),
             "answer_and_exit" => {
-                content(id, arguments);
+                content(asked, arguments);
                 std::process::exit(0);
             }
             "flood" => flood(number(&arguments["bytes"])),
             "environ" => {
                 let variables = std::env::vars_os()
                     .map(|(n, v)| (n.to_string_lossy().into_owned(), json!(v.to_string_lossy())));
-                content(id, &Value::Object(Map::from_iter(variables)));
+                content(asked, &Value::Object(Map::from_iter(variables)));
             }
             "stderr" => {
                 for line in 0..number(&arguments["lines"]) {
                     eprintln!("line {line}");
                 }
-                content(id, arguments);
+                content(asked, arguments);
             }
-            "progress" => progress(id, &params["_meta"]["progressToken"], number(&arguments["steps"])),
-            "ask" => self.ask(id, arguments),
+            "progress" => progress(asked, &params["_meta"]["progressToken"], number(&arguments["steps"])),
+            "ask" => self.ask(asked, params),
             "say" => {
                 notify(text(&arguments["method"]), arguments["params"].clone());
-                content(id, arguments);
+                content(asked, arguments);
             }
             "spawn" => {
                 // Nothing of ours is inherited that would tell it of our end.
                 let child = Command::new("sleep").arg("1000").stdin(Stdio::null()).spawn().expect("a child");
-                content(id, &json!([std::process::id(), child.id()]));
+                content(asked, &json!([std::process::id(), child.id()]));
             }
             "grow" => {
                 self.grown.lock().unwrap().push(tool(text(&arguments["name"]), "grown"));
-                if arguments["quietly"] != true {
-                    notify("notifications/tools/list_changed", json!({}));
+                match asked.spoken {
+                    _ if arguments["quietly"] == true => {}
+                    Spoken::Legacy => notify("notifications/tools/list_changed", json!({})),
+                    Spoken::Modern => self.publish("notifications/tools/list_changed", &json!({})),
                 }
-                content(id, arguments);
+                content(asked, arguments);
             }
             "take_back" => {
                 let question = json!(format!("question-{id}"));
                 let (method, params) = (&arguments["method"], &arguments["params"]);
                 send(&json!({"jsonrpc": "2.0", "id": question, "method": method, "params": params}));
                 notify("notifications/cancelled", json!({"requestId": question}));
-                content(id, arguments);
+                content(asked, arguments);
             }
-            "heard" => content(id, &Value::Array(self.heard.lock().unwrap().clone())),
+            "heard" => content(asked, &Value::Array(self.heard.lock().unwrap().clone())),
+            "methods" => content(asked, &Value::Array(self.methods.lock().unwrap().clone())),
+            "publish" => {
+                self.publish(text(&arguments["method"]), &arguments["params"]);
+                content(asked, arguments);
+            }
+            "end_listens" => {
+                self.end_listens();
+                content(asked, arguments);
+            }
             other => error(id, -32602, &format!("unknown tool {other}")),
         }
     }
 
-    fn ask(&self, id: &Value, arguments: &Value) {
+    fn ask(&self, asked: &Asked, params: &Value) {
+        let (id, arguments) = (&asked.id, &params["arguments"]);
+        if asked.spoken == Spoken::Modern {
+            return modern::ask(asked, params);
+        }
         let question = match &arguments["id"] {
             Value::Null => json!(format!("question-{id}")),
             chosen => chosen.clone(),
@@ -114,7 +135,7 @@ impl Server {
         let mut answers = self.answers.lock().unwrap();
         loop {
             if let Some(at) = answers.iter().position(|a| a["id"] == question) {
-                return content(id, &answers.remove(at));
+                return content(asked, &answers.remove(at));
             }
             answers = self.answered.wait(answers).unwrap();
         }
@@ -122,9 +143,9 @@ impl Server {
 }
 
 /// Answers with `value`, as JSON in a text and as structured content.
-fn content(id: &Value, value: &Value) {
+pub(crate) fn content(asked: &Asked, value: &Value) {
     result(
-        id,
+        asked,
         json!({"content": [{"type": "text", "text": value.to_string()}], "structuredContent": {"value": value}}),
     );
 }
@@ -143,14 +164,17 @@ fn flood(bytes: u64) {
 }
 
 /// All in one write, so that a reader that is late for one is late for all.
-fn progress(id: &Value, token: &Value, steps: u64) {
+fn progress(asked: &Asked, token: &Value, steps: u64) {
     let mut lines = String::new();
     for step in 1..=steps {
         let params = json!({"progressToken": token, "progress": step, "total": steps});
         lines +=
             &format!("{}\n", json!({"jsonrpc": "2.0", "method": "notifications/progress", "params": params}));
     }
-    lines += &format!("{}\n", json!({"jsonrpc": "2.0", "id": id, "result": {"content": []}}));
+    lines += &format!(
+        "{}\n",
+        json!({"jsonrpc": "2.0", "id": asked.id, "result": asked.spoken.dressed(json!({"content": []}))})
+    );
     write(lines.as_bytes());
 }
 
