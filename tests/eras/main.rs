@@ -17,3 +17,4 @@ mod http_server;
 
 mod kit;
 mod pairings;
+mod parked;
