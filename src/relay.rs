@@ -12,6 +12,7 @@ mod clock;
 mod coalesce;
 mod compose;
 mod conversation;
+mod declared;
 mod deliver;
 mod era;
 mod exchange;
@@ -19,11 +20,14 @@ mod initialize;
 mod keep;
 mod lanes;
 mod links;
+mod listen;
 mod listener;
+mod listens;
 mod lists;
 mod log_level;
 pub mod modern;
 mod notify;
+mod offered;
 mod outlet;
 mod parked;
 mod places;
@@ -32,9 +36,12 @@ mod relist;
 mod reload;
 pub mod request;
 mod restore;
+mod rounds;
 mod route;
 mod running;
+mod seat;
 mod serving;
+mod sessionless;
 mod shared;
 mod subscribe;
 mod uris;
@@ -50,12 +57,14 @@ use tokio_util::task::TaskTracker;
 use crate::catalog::persist::Files;
 use crate::catalog::{Catalog, Endpoint};
 use crate::session::event::EventId;
+use crate::session::sessions::PrincipalCap;
 use crate::session::streams::ResumeError;
 use crate::session::{Binding, EndReason, Reader, SessionId, Sessions};
 use crate::settings::Settings;
 use crate::store::{Registry, Sealer, SessionStore};
 use crate::telemetry::Metrics;
 use crate::tenancy::Principal;
+use crate::tenancy::principal::Issuer;
 use crate::upstream::Connector;
 
 pub use answer::{Answer, Form};
@@ -63,6 +72,7 @@ pub use conversation::Conversation;
 pub use initialize::InitializeError;
 pub use modern::{Claim, ModernAnswer};
 pub use request::Busy;
+pub use seat::NoSeat;
 
 /// A session with what the relay keeps for it.
 pub type Session = crate::session::Session<Conversation>;
@@ -75,7 +85,14 @@ pub struct Caller {
     /// Digest of `principal` that sessions are bound to.
     pub binding: [u8; 32],
     /// Whether `sessions.maxPerPrincipal` holds for it.
-    pub cap: crate::session::sessions::PrincipalCap,
+    pub cap: PrincipalCap,
+}
+
+impl Caller {
+    /// Whether it may be anybody: nothing tells one such caller from another.
+    pub fn is_anybody(&self) -> bool {
+        self.principal.issuer == Issuer::Anonymous && self.cap != PrincipalCap::Exempt
+    }
 }
 
 /// Carries messages between callers and servers.
@@ -91,6 +108,8 @@ pub struct Relay {
     parked: parked::ParkedCalls,
     children: places::Places,
     shared: shared::SharedLinks,
+    listens: listens::Listens,
+    listen_places: listen::ListenPlaces,
     /// Held by the one who asks a server for its era.
     probing: Registry<Arc<str>, Arc<tokio::sync::Mutex<()>>>,
     /// Lists of shared links that are being read again.
@@ -100,6 +119,8 @@ pub struct Relay {
     /// When a modern answer that is still to come begins as a stream.
     keep_alive: Duration,
     tasks: TaskTracker,
+    /// Cancelled when the process begins to stop: what goes on for ever ends then.
+    draining: CancellationToken,
     /// Cancelled when the process stops.
     stopping: CancellationToken,
     metrics: Arc<Metrics>,
@@ -133,12 +154,15 @@ impl Relay {
             parked: parked::ParkedCalls::new(settings.limits.parked_per_tenant),
             children: places::Places::default(),
             shared: shared::SharedLinks::default(),
+            listens: listens::Listens::default(),
+            listen_places: listen::ListenPlaces::new(settings.limits.listens_per_principal),
             probing: Registry::new(),
             relisting: coalesce::Coalesced::default(),
             in_flight: settings.limits.in_flight_per_session,
             grace: settings.streams.grace,
             keep_alive: settings.streams.keep_alive,
             tasks,
+            draining: CancellationToken::new(),
             stopping: CancellationToken::new(),
             metrics,
         })
@@ -189,6 +213,7 @@ impl Relay {
         for session in self.sessions.all() {
             session.streams.end_connections();
         }
+        self.end_listens();
     }
 
     /// Ends expired sessions, and shared links that nobody uses any more, until `stop`; run it on a task.
@@ -207,6 +232,7 @@ impl Relay {
     /// links. A call that still runs is told on its stream that its outcome is unknown.
     pub async fn shut_down(&self, drain: Duration) {
         let deadline = tokio::time::Instant::now() + drain;
+        self.draining.cancel();
         for session in self.sessions.all() {
             session.streams.end_get();
             if session.running() == 0 {

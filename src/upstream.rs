@@ -18,5 +18,5 @@ pub use connector::{Connector, Known};
 pub use failure::{Delivery, Failure};
 pub use introduction::{Hello, Introduction};
 pub use link::{Farewell, Link, UpstreamId};
-pub use listener::{Listener, Reply};
+pub use listener::{Heard, Listener, Refused, Reply};
 pub use outgoing::{Mirror, Outgoing};

@@ -31,7 +31,8 @@ pub async fn fetch(
     listener: Arc<dyn Listener>,
 ) -> Result<List, Failure> {
     let introduction = link.introduction();
-    let mut reader = ListReader::new(kind, &server.name).translating(introduction.revision.era(), to);
+    let reader = ListReader::new(kind, &server.name).translating(introduction.revision.era(), to);
+    let mut reader = if link.mirrors() { reader.mirroring() } else { reader };
     let declared =
         Object::parse(&introduction.capabilities).is_ok_and(|c| c.get(kind.capability()).is_some());
     if !declared {

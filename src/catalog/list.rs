@@ -2,12 +2,15 @@
 //!
 //! It holds nothing of the config: names and filters are the view's, so a kept list outlives a change of them.
 
+use std::borrow::Cow;
 use std::collections::HashMap;
 use std::hash::{DefaultHasher, Hash, Hasher};
+use std::sync::Arc;
 
 use super::kind::Kind;
 use crate::protocol::envelope::Span;
-use crate::protocol::object::{Object, items, text};
+use crate::protocol::object::{Object, items, quoted, text};
+use crate::protocol::param_header::{Annotation, annotations};
 use crate::protocol::revision::{Era, Revision};
 use crate::protocol::translate;
 
@@ -31,6 +34,8 @@ pub struct List {
     pub quarantined: usize,
     /// Tells contents apart.
     pub digest: u64,
+    /// Of tools that want arguments mirrored in headers, by their own names, which (T48).
+    pub annotated: HashMap<Box<str>, Arc<[Annotation]>>,
 }
 
 /// A list result that cannot be read at all.
@@ -50,6 +55,25 @@ pub struct ListReader<'a> {
     seen: HashMap<Box<str>, usize>,
     /// The server's era and its callers' revision, where items are to be written anew.
     translation: Option<(Era, Revision)>,
+    unfollowable: Unfollowable,
+}
+
+/// What becomes of a tool that wants arguments mirrored in headers against the rules (T49).
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Unfollowable {
+    /// It is offered; its server sees no headers.
+    Offered,
+    /// It is left out: its server would refuse each call.
+    LeftOut,
+}
+
+// === impl List ===
+
+impl List {
+    /// The arguments that the tool `own` wants mirrored in headers.
+    pub fn annotations(&self, own: &str) -> Option<&Arc<[Annotation]>> {
+        self.annotated.get(own)
+    }
 }
 
 // === impl ListReader ===
@@ -57,8 +81,15 @@ pub struct ListReader<'a> {
 impl<'a> ListReader<'a> {
     /// An empty list of `server`.
     pub fn new(kind: Kind, server: &'a str) -> Self {
-        let list = List { items: Vec::new(), quarantined: 0, digest: 0 };
-        Self { kind, server, list, seen: HashMap::new(), translation: None }
+        let list = List { items: Vec::new(), quarantined: 0, digest: 0, annotated: HashMap::new() };
+        let unfollowable = Unfollowable::Offered;
+        Self { kind, server, list, seen: HashMap::new(), translation: None, unfollowable }
+    }
+
+    /// The same for a modern server over HTTP: a tool whose arguments cannot be mirrored as it wants is left out (T49).
+    #[must_use]
+    pub fn mirroring(self) -> Self {
+        Self { unfollowable: Unfollowable::LeftOut, ..self }
     }
 
     /// The same for items as a server of one era writes them, for callers of this revision.
@@ -109,36 +140,53 @@ impl<'a> ListReader<'a> {
             None => raw.into(),
         };
         match self.sound(raw) {
-            Ok((own, key)) => {
+            Ok((own, key, annotated)) => {
                 self.seen.insert(own.clone(), self.list.items.len());
+                if !annotated.is_empty() {
+                    self.list.annotated.insert(own.clone(), annotated.into());
+                }
                 self.list.items.push(Item { own, raw: raw.into(), key });
             }
             Err(Unsound::Repeated) => {}
             Err(Unsound::Because(why)) => {
                 self.list.quarantined += 1;
-                let (server, kind) = (self.server, self.kind.member());
-                tracing::warn!(server, kind, why, "left out a malformed item of a server's list");
+                let (server, kind, name) = (self.server, self.kind.member(), self.shown(raw));
+                tracing::warn!(server, kind, name, %why, "left out a malformed item of a server's list");
             }
         }
     }
 
-    /// The item's key and its place, if the item can be offered.
-    fn sound(&self, raw: &str) -> Result<(Box<str>, Span), Unsound> {
+    /// What a malformed item calls itself, as far as that can be told.
+    fn shown(&self, raw: &str) -> String {
+        let name = Object::parse(raw).ok().and_then(|item| item.text(self.kind.key()).map(Cow::into_owned));
+        quoted(&name.unwrap_or_default().chars().take(128).collect::<String>())
+    }
+
+    /// The item's key and its place, if the item can be offered, and the arguments it wants mirrored.
+    fn sound(&self, raw: &str) -> Result<(Box<str>, Span, Vec<Annotation>), Unsound> {
         let object = Object::parse(raw).map_err(|_| "it is no object, or names a member twice")?;
         let raw_key = object.get(self.kind.key()).ok_or("its name or URI is missing")?;
         let own: Box<str> = text(raw_key).ok_or("its name or URI is no string")?.into();
         if own.is_empty() {
             return Err("its name or URI is empty".into());
         }
-        if self.kind == Kind::Tools && !object.get("inputSchema").is_some_and(|s| s.starts_with('{')) {
-            return Err("its inputSchema is no object".into());
+        let mut annotated = Vec::new();
+        if self.kind == Kind::Tools {
+            let schema = object.get("inputSchema").filter(|s| s.starts_with('{'));
+            match (annotations(schema.ok_or("its inputSchema is no object")?), self.unfollowable) {
+                (Ok(found), _) => annotated = found,
+                (Err(why), Unfollowable::LeftOut) => {
+                    return Err(Unsound::Because(why.to_string().into()));
+                }
+                (Err(_), Unfollowable::Offered) => {}
+            }
         }
         if let Some(first) = self.seen.get(&own).and_then(|at| self.list.items.get(*at)) {
             // Lists that change while they are paged through overlap; only another item of the name is a fault.
             let same = *first.raw == *raw;
             return Err(if same { Unsound::Repeated } else { "another item has its name".into() });
         }
-        Ok((own, Span::of(raw_key, raw.as_bytes())))
+        Ok((own, Span::of(raw_key, raw.as_bytes()), annotated))
     }
 }
 
@@ -147,12 +195,12 @@ enum Unsound {
     /// It was taken already.
     Repeated,
     /// It cannot be offered.
-    Because(&'static str),
+    Because(Cow<'static, str>),
 }
 
 impl From<&'static str> for Unsound {
     fn from(why: &'static str) -> Self {
-        Self::Because(why)
+        Self::Because(why.into())
     }
 }
 

@@ -215,10 +215,12 @@ impl Waiting {
 
 #[cfg(test)]
 mod tests {
+    use std::collections::HashMap;
+
     use super::*;
 
     fn list(digest: u64) -> Arc<List> {
-        Arc::new(List { items: Vec::new(), quarantined: 0, digest })
+        Arc::new(List { items: Vec::new(), quarantined: 0, digest, annotated: HashMap::new() })
     }
 
     #[test]

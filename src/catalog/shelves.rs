@@ -14,7 +14,7 @@ use crate::protocol::revision::Era;
 use crate::settings::ServerSettings;
 use crate::store::{Registry, lock};
 use crate::telemetry::Metrics;
-use crate::upstream::Introduction;
+use crate::upstream::{Heard, Introduction};
 
 /// What is known of all servers.
 pub struct Catalog {
@@ -33,6 +33,8 @@ pub struct Shelves {
     introduction: Mutex<Option<Arc<Introduction>>>,
     /// Which era it speaks, unless that is in doubt (T66).
     era: Mutex<Option<Era>>,
+    /// Whether it can say anything outside calls, once that has turned out.
+    heard: watch::Sender<Option<Heard>>,
     unsaved: AtomicBool,
     late: AtomicBool,
 }
@@ -149,6 +151,27 @@ impl Catalog {
         *lock(&self.of(server).era) = era;
     }
 
+    /// Remembers whether a legacy server behind HTTP can say anything outside calls.
+    pub fn note_heard(&self, server: &Arc<ServerSettings>, heard: Heard) {
+        if self.of(server).heard.send_replace(Some(heard)) != Some(heard) {
+            self.note_change();
+        }
+    }
+
+    /// The same, if it has turned out.
+    pub fn heard_now(&self, server: &Arc<ServerSettings>) -> Option<Heard> {
+        *self.of(server).heard.borrow()
+    }
+
+    /// The same, as soon as it has turned out.
+    pub async fn heard(&self, server: &Arc<ServerSettings>) -> Heard {
+        let shelves = self.of(server);
+        let mut heard = shelves.heard.subscribe();
+        let turned_out = heard.wait_for(Option::is_some).await;
+        // The sender is the shelves' own, so it is there.
+        turned_out.ok().and_then(|heard| *heard).unwrap_or(Heard::OnStream)
+    }
+
     /// The server said that its lists changed, or may have.
     pub fn expire(&self, server: &Arc<ServerSettings>, kinds: &[Kind]) {
         self.of(server).expire(kinds);
@@ -182,6 +205,7 @@ impl Shelves {
             by_class: Mutex::default(),
             introduction: Mutex::default(),
             era: Mutex::default(),
+            heard: watch::Sender::new(None),
             unsaved: AtomicBool::new(false),
             late: AtomicBool::new(false),
         }
@@ -233,6 +257,7 @@ impl Shelves {
         lock(&self.by_class).clone_from(&*lock(&before.by_class));
         lock(&self.introduction).clone_from(&*lock(&before.introduction));
         *lock(&self.era) = *lock(&before.era);
+        self.heard.send_replace(*before.heard.borrow());
         self.unsaved.store(before.take_unsaved(), Relaxed);
     }
 

@@ -1,9 +1,11 @@
 //! `mcpgate demo-server`: a small stdio server, so that a first run needs nothing else.
 //!
-//! It speaks all legacy revisions and uses what a gateway has to carry: structured output, progress, cancellation,
+//! It speaks all revisions of both eras and uses what a gateway has to carry: structured output, progress, cancellation,
 //! a question to the user, resources with a template, a prompt, completion. Plain threads and blocking I/O.
 
 mod call;
+mod client;
+mod refusal;
 mod server;
 mod texts;
 mod tools;

@@ -36,6 +36,12 @@ pub(super) fn check_version(headers: &HeaderMap) -> Result<(), Refused> {
     }
 }
 
+/// The revision that a caller without a session writes in, by its header, which was checked (T34).
+pub(super) fn revision(headers: &HeaderMap) -> Revision {
+    let said = headers.get(PROTOCOL_VERSION).and_then(|value| value.to_str().ok());
+    said.and_then(|said| Revision::legacy(said.trim()).ok()).unwrap_or(Revision::UNSAID)
+}
+
 /// The era that the version header speaks of; sent more than once, one modern date is enough, so that nobody who reads
 /// another of them sees another era (E7).
 pub(super) fn era_of_header(headers: &HeaderMap) -> Era {

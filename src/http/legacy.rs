@@ -1,13 +1,14 @@
-//! A POST of the legacy era: the caller's session, then the relay.
+//! A POST of the legacy era: the caller's session, or none where none is needed, then the relay.
 
 mod initialize;
+mod sessionless;
 
 use std::sync::Arc;
 
 use axum::body::Body;
 use axum::response::Response;
 use bytes::Bytes;
-use http::StatusCode;
+use http::{HeaderMap, StatusCode};
 
 use super::accept::Accepts;
 use super::mcp::Admitted;
@@ -16,15 +17,25 @@ use super::reply::{Extra, Refused, empty, json_text, sse};
 use super::sse_body::SseBody;
 use super::{Edge, headers};
 use crate::protocol::envelope::{Malformed, Message, Request, batch};
+use crate::protocol::header::{PROTOCOL_VERSION, SESSION_ID};
 use crate::protocol::method::Method;
+use crate::protocol::object::Object;
+use crate::protocol::revision::Revision;
 use crate::relay::request::Batching;
-use crate::relay::{Answer, Busy, Session};
-use initialize::initialize;
-
-pub(super) use initialize::not_opened;
+use crate::relay::{Answer, NoSeat, Session};
+use crate::settings::endpoints::SessionPolicy;
+use initialize::{initialize, not_opened};
 
 /// The most messages in a 2025-03-26 batch.
 const MOST_IN_BATCH: usize = 100;
+
+/// Whom messages belong to.
+enum Whose {
+    /// The caller of a session.
+    Session(Arc<Session>),
+    /// A caller that names none where none is needed, and writes in this revision.
+    Nobodys(Revision),
+}
 
 pub(super) async fn post(
     edge: &Arc<Edge>,
@@ -36,38 +47,84 @@ pub(super) async fn post(
         Posted::One(Message::Request(request)) => Some(request.id().to_owned()),
         Posted::One(_) | Posted::Batch(_) => None,
     };
-    let refuse = |refused: Refused| refused.of(id.as_deref());
+    climb(edge, &admitted, accepts, posted).await.map_err(|refused| refused.of(id.as_deref()))
+}
+
+async fn climb(
+    edge: &Arc<Edge>,
+    admitted: &Admitted,
+    accepts: Accepts,
+    posted: Posted,
+) -> Result<Response, Refused> {
+    if admitted.endpoint.sessions == SessionPolicy::Off {
+        return Err(refused_era(&admitted.parts.headers, &posted));
+    }
     if let Posted::One(Message::Request(request)) = &posted
         && *request.method() == Method::Initialize
     {
-        return initialize(edge, &admitted, accepts, request).await.map_err(refuse);
+        return initialize(edge, admitted, accepts, request).await;
     }
-    headers::check_version(&admitted.parts.headers).map_err(refuse)?;
-    let session = session(edge, &admitted).await.map_err(refuse)?;
-    let (messages, batching) = match posted {
-        Posted::One(message) => (vec![message], Batching::Single),
-        Posted::Batch(bytes) => (unbatch(&session, &bytes)?, Batching::Array),
+    headers::check_version(&admitted.parts.headers)?;
+    let session = match whose(edge, admitted).await? {
+        Whose::Session(session) => session,
+        Whose::Nobodys(revision) => {
+            return sessionless::post(edge, admitted, accepts, posted, revision).await;
+        }
     };
+    let (messages, batching) = messages(session.revision(), posted)?;
     let (requests, others) = split(messages);
-    let take = take(edge, &admitted, &session, others);
+    let take = take(edge, admitted, &session, others);
     if requests.is_empty() {
         take.await;
         return Ok(empty(StatusCode::ACCEPTED));
     }
-    let form = accepts.form().ok_or_else(|| refuse(not_acceptable()))?;
+    let form = accepts.form().ok_or_else(not_acceptable)?;
     let request_id = admitted.request_id.shared();
     let serving = edge.relay.requests(&session, &admitted.endpoint, requests, form, batching, request_id);
     // The requests begin first: what stands beside them in a batch may take one of them back.
     let (answer, ()) = tokio::join!(serving, take);
+    let answer = answer.map_err(|busy| refused_seat(&busy.into()))?;
+    Ok(answered(edge, admitted, answer))
+}
+
+fn answered(edge: &Edge, admitted: &Admitted, answer: Answer) -> Response {
     match answer {
-        Ok(Answer::Json(text)) => Ok(json_text(text)),
-        Ok(Answer::Accepted) => Ok(empty(StatusCode::ACCEPTED)),
-        Ok(Answer::Stream(reader)) => Ok(sse(Body::new(SseBody::new(edge, &admitted.caller, reader)))),
-        Err(busy @ Busy) => {
-            let refused = Refused::caller(StatusCode::TOO_MANY_REQUESTS, "session_busy", busy.to_string());
-            Err(refuse(refused.with(Extra::RetryAfter(1))))
-        }
+        Answer::Json(text) => json_text(text),
+        Answer::Accepted => empty(StatusCode::ACCEPTED),
+        Answer::Stream(reader) => sse(Body::new(SseBody::new(edge, &admitted.caller, reader))),
     }
+}
+
+/// Why a request is not served now.
+pub(super) fn refused_seat(why: &NoSeat) -> Refused {
+    match why {
+        NoSeat::Busy(busy) => {
+            let refused = Refused::caller(StatusCode::TOO_MANY_REQUESTS, busy.reason(), busy.to_string());
+            refused.with(Extra::RetryAfter(1))
+        }
+        NoSeat::NoPlace(error) => not_opened(error),
+    }
+}
+
+/// Only modern callers are served here; a caller of both eras reads so from the answer (L12).
+fn refused_era(headers: &HeaderMap, posted: &Posted) -> Refused {
+    let params = match posted {
+        Posted::One(Message::Request(request)) if *request.method() == Method::Initialize => {
+            request.params().and_then(|raw| Object::parse(raw).ok())
+        }
+        Posted::One(_) | Posted::Batch(_) => None,
+    };
+    let header = headers.get(PROTOCOL_VERSION).and_then(|value| Some(value.to_str().ok()?.trim().into()));
+    let requested = params.and_then(|params| params.text("protocolVersion")).or(header);
+    headers::modern_only(&requested.unwrap_or(Revision::UNSAID.as_str().into()))
+}
+
+async fn whose(edge: &Edge, admitted: &Admitted) -> Result<Whose, Refused> {
+    let headers = &admitted.parts.headers;
+    if admitted.endpoint.sessions == SessionPolicy::Optional && !headers.contains_key(SESSION_ID) {
+        return Ok(Whose::Nobodys(headers::revision(headers)));
+    }
+    session(edge, admitted).await.map(Whose::Session)
 }
 
 /// The caller's session.
@@ -113,11 +170,17 @@ async fn take(edge: &Edge, admitted: &Admitted, session: &Arc<Session>, messages
     }
 }
 
-/// The messages of a batch.
-fn unbatch(session: &Session, bytes: &Bytes) -> Result<Vec<Message>, Refused> {
-    if !session.revision().allows_batches() {
-        return Err(malformed(&Malformed::Batch));
+/// What was posted, in a session of `revision`.
+fn messages(revision: Revision, posted: Posted) -> Result<(Vec<Message>, Batching), Refused> {
+    match posted {
+        Posted::One(message) => Ok((vec![message], Batching::Single)),
+        Posted::Batch(_) if !revision.allows_batches() => Err(malformed(&Malformed::Batch)),
+        Posted::Batch(bytes) => unbatch(&bytes).map(|messages| (messages, Batching::Array)),
     }
+}
+
+/// The messages of a batch.
+fn unbatch(bytes: &Bytes) -> Result<Vec<Message>, Refused> {
     let parts = batch(bytes, MOST_IN_BATCH).map_err(|e| malformed(&e))?;
     let messages = parts.into_iter().map(Message::parse).collect::<Result<Vec<_>, _>>();
     let messages = messages.map_err(|e| malformed(&e))?;

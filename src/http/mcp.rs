@@ -24,6 +24,7 @@ use crate::catalog::Endpoint;
 use crate::protocol::header::REQUEST_ID;
 use crate::relay::Caller;
 use crate::session::sessions::PrincipalCap;
+use crate::settings::endpoints::SessionPolicy;
 use crate::tenancy::principal::Issuer;
 
 /// How much of a path an error repeats, in characters.
@@ -129,6 +130,11 @@ async fn climb(
     let admitted = Admitted { parts, caller, endpoint, request_id: request_id.clone() };
     match admitted.parts.method {
         Method::POST => post::post(edge, admitted, body).await,
+        _ if admitted.endpoint.sessions == SessionPolicy::Off => {
+            let message = "This endpoint takes POST only: GET and DELETE are for sessions, and it has none.";
+            let refused = Refused::caller(StatusCode::METHOD_NOT_ALLOWED, "method_not_allowed", message);
+            Err(refused.with(Extra::AllowPost))
+        }
         Method::GET => get::get(edge, admitted).await,
         Method::DELETE => delete::delete(edge, admitted).await,
         _ => {

@@ -16,9 +16,10 @@ use http::{HeaderMap, StatusCode};
 use super::Edge;
 use super::accept::{Accepts, Grade};
 use super::headers::{self, era_of_header};
+use super::legacy::refused_seat;
 use super::mcp::Admitted;
 use super::post::not_acceptable;
-use super::reply::{Extra, Refused, json, json_text, sse};
+use super::reply::{Refused, json, json_text, sse};
 use super::sse_body::SseBody;
 use crate::protocol::envelope::Request;
 use crate::protocol::error::Code;
@@ -26,7 +27,7 @@ use crate::protocol::meta::LOG_LEVEL;
 use crate::protocol::method::Method;
 use crate::protocol::object::{Object, items, text};
 use crate::protocol::revision::Era;
-use crate::relay::{Busy, Claim, Form, ModernAnswer};
+use crate::relay::{Claim, Form, ModernAnswer};
 
 pub(super) use note::era_of_note;
 
@@ -96,10 +97,7 @@ pub(super) async fn request(
         Ok(ModernAnswer::Stream(reader, open)) => {
             Ok(sse(Body::new(SseBody::new(edge, &admitted.caller, reader).cancelling(open))))
         }
-        Err(busy @ Busy) => {
-            let refused = Refused::caller(StatusCode::TOO_MANY_REQUESTS, "session_busy", busy.to_string());
-            Err(refused.with(Extra::RetryAfter(1)).of(Some(&id)))
-        }
+        Err(no_seat) => Err(refused_seat(&no_seat).of(Some(&id))),
     }
 }
 

@@ -31,6 +31,8 @@ pub(super) struct Refused {
 pub(super) enum Extra {
     /// What an endpoint takes: 405, and a GET that is none of a session.
     Allow,
+    /// What an endpoint without sessions takes: 405.
+    AllowPost,
     /// What a document takes: 405.
     AllowRead,
     /// 429 and 503, in seconds.
@@ -93,6 +95,7 @@ impl Refused {
         let headers = response.headers_mut();
         match self.extra {
             Some(Extra::Allow) => drop(headers.insert(ALLOW, HeaderValue::from_static("GET, POST, DELETE"))),
+            Some(Extra::AllowPost) => drop(headers.insert(ALLOW, HeaderValue::from_static("POST"))),
             Some(Extra::AllowRead) => drop(headers.insert(ALLOW, HeaderValue::from_static("GET, HEAD"))),
             Some(Extra::RetryAfter(seconds)) => drop(headers.insert(RETRY_AFTER, seconds.into())),
             Some(Extra::Challenge(challenge)) => drop(headers.insert(WWW_AUTHENTICATE, challenge)),

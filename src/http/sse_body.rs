@@ -39,6 +39,7 @@ impl SseBody {
         let kind = match reader.role() {
             StreamRole::Post => StreamKind::Post,
             StreamRole::Get => StreamKind::Get,
+            StreamRole::Listen => StreamKind::Listen,
         };
         edge.metrics.stream_opened(kind);
         let left =

@@ -51,6 +51,13 @@ impl<'a> Edit<'a> {
         self
     }
 
+    /// Makes all of `changes`.
+    #[must_use]
+    pub fn replace_all(mut self, changes: Vec<(Span, String)>) -> Self {
+        self.parts.extend(changes.into_iter().map(|(span, new)| (span, Replacement::Owned(new))));
+        self
+    }
+
     /// The same, of which a large rest behind the last replacement is not copied; `text` is what was begun with.
     pub fn finish_text(self, text: &Bytes) -> Text {
         let rest = self.parts.iter().map(|(span, _)| span.end).max().unwrap_or(0);

@@ -43,6 +43,11 @@ impl<'a> Object<'a> {
         text(self.get(name)?)
     }
 
+    /// All members in order, their names for as long as the text lives.
+    pub fn into_members(self) -> impl Iterator<Item = (Cow<'a, str>, &'a str)> {
+        self.members.into_iter().map(|(name, value)| (name, value.get()))
+    }
+
     /// All members in order.
     pub fn iter(&self) -> impl Iterator<Item = (&str, &'a str)> {
         self.members.iter().map(|(n, v)| (n.as_ref(), v.get()))

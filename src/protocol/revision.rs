@@ -77,6 +77,9 @@ impl Revision {
     /// The newest of the legacy era: what an unknown version in `initialize` is answered with (L2).
     pub const LATEST_LEGACY: Self = Self::V2025_11_25;
 
+    /// What a caller without a session writes in that sends no version header (T34).
+    pub const UNSAID: Self = Self::V2025_03_26;
+
     /// The revision of this date, of either era.
     ///
     /// # Errors

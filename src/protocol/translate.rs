@@ -2,17 +2,22 @@
 //!
 //! Everything else in it stays as it was, byte for byte.
 
-mod input;
+mod asked;
+mod capabilities;
+pub mod content;
+pub mod input;
 mod item;
 mod members;
+pub mod request;
 mod to_legacy;
 mod to_modern;
 
 use super::envelope::Span;
 
-pub use input::{at_first, check_answer, input_request, required_urls};
+pub use asked::{at_first, check_answer, input_request, required_urls};
+pub use capabilities::capabilities;
 pub use item::tool;
-pub use to_legacy::to_legacy;
+pub use to_legacy::ToLegacy;
 pub use to_modern::to_modern;
 
 /// A place in a message, and what to put there.

@@ -5,8 +5,9 @@ use std::time::Duration;
 
 use tokio_util::sync::CancellationToken;
 
-use super::{Relay, Session};
+use super::{Relay, Session, subscribe};
 use crate::catalog::Kind;
+use crate::protocol::revision::Era;
 use crate::session::notices::Notice;
 
 /// How long changes are gathered before sessions are looked at.
@@ -31,9 +32,27 @@ impl Relay {
         }
     }
 
+    /// Notes for one session that a resource changed, by the server's own URI, if it wants to hear of it.
+    pub(super) fn tell_updated(&self, session: &Session, server: &str, own: &str) {
+        if subscribe::is_subscribed(session, server, own) {
+            let uri = subscribe::callers_uri(session, server, own);
+            session.streams.notice(Notice::Updated(uri));
+        }
+        session.attached.listens.all().iter().for_each(|open| open.updated(server, own));
+    }
+
     /// Notes for one session what differs from what it was last shown.
     pub(super) fn tell_changes(self: &Arc<Self>, session: &Arc<Session>) {
         let Some(endpoint) = self.endpoint(&session.binding.endpoint) else { return };
+        for open in session.attached.listens.all() {
+            for kind in Kind::ALL.into_iter().filter(|kind| open.hears(*kind)) {
+                open.shows(kind, self.known_view(session, &endpoint, kind).digest());
+            }
+        }
+        // A modern caller hears only what it listens to; what it was shown stays what it knows.
+        if session.revision().era() == Era::Modern {
+            return;
+        }
         for kind in Kind::ALL {
             if !session.attached.was_shown(kind) {
                 continue;

@@ -42,11 +42,11 @@ pub(super) type Work = Pin<Box<dyn Future<Output = Vec<Text>> + Send>>;
 pub(super) async fn answer(
     work: Work,
     outlet: Arc<Outlet>,
-    form: Form,
     grace: Duration,
     tasks: &TaskTracker,
     join: fn(Vec<Text>) -> Option<Text>,
 ) -> Answer {
+    let form = outlet.form();
     let mut carried = Carried { work: Some(work), outlet, tasks: tasks.clone() };
     if form == Form::SseOnly {
         carried.outlet.begin();

@@ -163,7 +163,7 @@ pub(super) fn tell_cancelled(session: &Session, id: u64, place: &Place) {
     }
 }
 
-/// What a caller must have declared to be asked so; none if there is no such question.
+/// The capability that a caller must have declared to be asked this.
 pub(super) fn capability_for(method: &Method, params: Option<&Object<'_>>) -> Option<Capability> {
     match method {
         Method::SamplingCreate => {

@@ -9,7 +9,9 @@ use super::compose::compose;
 use super::deliver::deliver;
 use super::exchange::Exchange;
 use super::links::Connected;
+use super::rounds::{self, Input};
 use super::route::Route;
+use super::running::Underway;
 use super::serving::Serving;
 use super::shared::Pick;
 use crate::protocol::edit::Text;
@@ -40,7 +42,10 @@ impl Relay {
         let request = serving.request;
         let server = &route.target.server;
         let clock = Arc::new(Clock::start(&server.timeouts));
-        let ended = self.attempt(serving, route, &clock).await;
+        let mut ended = self.attempt(serving, route, &clock, &Input::default()).await;
+        if rounds::are_wanted(serving, &ended) {
+            ended = Box::pin(self.rounds(serving, route, &clock, ended)).await;
+        }
         let outcome = match &ended {
             Ended::Answered(response, _) if response.error().is_some() => CallOutcome::RpcError,
             Ended::Answered(response, _) if is_tool_error(request.method(), response) => {
@@ -68,7 +73,13 @@ impl Relay {
 
     /// Tries once; and once more over a new link, if the first one turned out to be of no use before the request
     /// reached the server (case-H13).
-    async fn attempt(self: &Arc<Self>, serving: Serving<'_>, route: &Route, clock: &Arc<Clock>) -> Ended {
+    pub(super) async fn attempt(
+        self: &Arc<Self>,
+        serving: Serving<'_>,
+        route: &Route,
+        clock: &Arc<Clock>,
+        input: &Input,
+    ) -> Ended {
         let Serving { session, request, ticket, .. } = serving;
         let server = &route.target.server;
         let pick = match request.method() {
@@ -88,7 +99,7 @@ impl Relay {
                 Err(failure) => return Ended::Failed(failed(failure)),
             };
             let link = connected.link.clone();
-            match self.exchange(serving, route, connected, clock).await {
+            match self.exchange(serving, route, connected, clock, input).await {
                 Ok(ended) => return ended,
                 Err(failure)
                     if failure.delivery == Delivery::NotDelivered && link.is_down() && tries_left > 0 =>
@@ -106,24 +117,16 @@ impl Relay {
         route: &Route,
         connected: Connected,
         clock: &Arc<Clock>,
+        input: &Input,
     ) -> Result<Ended, Failure> {
-        let Serving { session, outlet, ticket, .. } = serving;
+        let Serving { session, ticket, .. } = serving;
         let server = &route.target.server;
-        let Connected { link, origin } = connected;
+        let link = connected.link.clone();
         let id = link.allot();
-        let underway = ticket.begin(Exchange {
-            number: ticket.number(),
-            caller_token: route.token.as_ref().map(|(_, token)| token.clone()),
-            server: server.clone(),
-            link: link.clone(),
-            outlet: outlet.clone(),
-            clock: clock.clone(),
-            session: Arc::downgrade(session),
-            origin,
-        });
+        let underway = self.begin(serving, route, connected, clock);
         let exchange = &underway.exchange;
         clock.sent();
-        let outgoing = compose(serving, route, &link, id);
+        let outgoing = compose(serving, route, &link, id, input);
         let listener = exchange.clone();
         let ended = tokio::select! {
             biased;
@@ -140,6 +143,27 @@ impl Relay {
         };
         self.tell_server(&link, &id.to_string(), why);
         Ok(ended)
+    }
+
+    /// The request is at its server, or its caller is asked on the server's behalf.
+    pub(super) fn begin<'a>(
+        &self,
+        serving: Serving<'a>,
+        route: &Route,
+        connected: Connected,
+        clock: &Arc<Clock>,
+    ) -> Underway<'a> {
+        let Serving { session, outlet, ticket, .. } = serving;
+        ticket.begin(Exchange {
+            number: ticket.number(),
+            caller_token: route.token.as_ref().map(|(_, token)| token.clone()),
+            server: route.target.server.clone(),
+            link: connected.link,
+            outlet: outlet.clone(),
+            clock: clock.clone(),
+            session: Arc::downgrade(session),
+            origin: connected.origin,
+        })
     }
 
     /// Tells a server that nobody waits for this request any more; queued behind nothing (case-H09).
@@ -167,7 +191,7 @@ pub(super) fn failed(failure: Failure) -> RpcError {
     if retryable { error.retryable() } else { error }
 }
 
-fn timed_out(server: &str, limit: TimedOut) -> RpcError {
+pub(super) fn timed_out(server: &str, limit: TimedOut) -> RpcError {
     let message = match limit {
         TimedOut::Idle(limit) => format!(
             "Server `{server}` sent neither result nor progress for {limit:?} (timeouts.idle); the call was cancelled and its outcome is unknown."

@@ -3,13 +3,16 @@
 
 use std::collections::{BTreeMap, HashMap, VecDeque};
 use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
-use std::sync::{Arc, Mutex};
+use std::sync::{Arc, Mutex, OnceLock};
 
 use tokio_util::task::TaskTracker;
 
 use super::asks::Asks;
+use super::declared::Declared;
 use super::lanes::Lanes;
 use super::links::Links;
+use super::listen::SessionListens;
+use super::listens::SessionLists;
 use super::parked::SessionRoom;
 use super::relist::OwnLists;
 use super::running::Running;
@@ -31,8 +34,14 @@ pub struct Conversation {
     /// By the caller's URI: the server, and the server's own URI.
     pub(super) subscriptions: Mutex<BTreeMap<String, Subscription>>,
     pub(super) own_lists: OwnLists,
+    /// The listens that are open for it.
+    pub(super) listens: SessionListens,
+    /// Which lists of modern servers it wants to hear of.
+    pub(super) modern_lists: SessionLists,
     /// URIs seen in results that no list has, and the server they came from.
     pub(super) seen_uris: Mutex<SeenUris>,
+    /// What modern servers are told of the caller, once one is.
+    pub(super) declared: OnceLock<Declared>,
     given: [AtomicU64; 4],
     tasks: TaskTracker,
 }
@@ -69,7 +78,10 @@ impl Conversation {
             room: None,
             subscriptions: Mutex::default(),
             own_lists: OwnLists::default(),
+            listens: SessionListens::default(),
+            modern_lists: SessionLists::default(),
             seen_uris: Mutex::default(),
+            declared: OnceLock::new(),
             given: Default::default(),
             tasks,
         }
@@ -100,6 +112,11 @@ impl Conversation {
         old != 0 && given.swap(digest.max(1), Relaxed) != digest.max(1)
     }
 
+    /// What the caller was last shown of a kind, if it ever asked.
+    pub(super) fn shown(&self, kind: Kind) -> Option<u64> {
+        self.given.get(kind.index()).map(|g| g.load(Relaxed)).filter(|digest| *digest != 0)
+    }
+
     /// Whether the caller ever asked for a kind.
     pub(super) fn was_shown(&self, kind: Kind) -> bool {
         self.given.get(kind.index()).is_some_and(|g| g.load(Relaxed) != 0)
@@ -109,6 +126,7 @@ impl Conversation {
 impl Attachment for Conversation {
     fn on_end(&self, _reason: EndReason) {
         self.asks.drop_all();
+        self.modern_lists.clear();
         self.links.close_all(&self.tasks);
     }
 }

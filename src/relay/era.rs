@@ -3,9 +3,10 @@
 use std::sync::Arc;
 
 use super::Relay;
+use crate::protocol::error::Layer;
 use crate::protocol::revision::{Era, Revision};
 use crate::settings::ServerSettings;
-use crate::settings::servers::ProtocolSetting;
+use crate::settings::servers::{ProtocolSetting, TransportSettings};
 use crate::upstream::{Failure, Introduction, Known};
 
 /// What a server is taken to offer that is pinned to the modern era and does not answer `server/discover`.
@@ -23,6 +24,21 @@ impl Relay {
                 said.map_or(Known::Nothing, Known::Modern)
             }
             (Some(Era::Modern), Some(Era::Legacy) | None) | (None, None) => Known::Nothing,
+        }
+    }
+
+    /// What a link that did not open says about the era. A child that answered neither question may have choked on the
+    /// first: it is initialized at once the next time. One that was legacy and is of no use as such is asked again.
+    pub(super) fn doubt_era(&self, server: &Arc<ServerSettings>, known: Option<Era>, failure: &Failure) {
+        if pinned(server).is_some() || !matches!(server.transport, TransportSettings::Stdio(_)) {
+            return;
+        }
+        match known {
+            Some(Era::Legacy) if failure.layer == Layer::Handshake => self.catalog.note_era(server, None),
+            None | Some(Era::Modern) if failure.reason == "start_timeout" => {
+                self.catalog.note_era(server, Some(Era::Legacy));
+            }
+            _ => {}
         }
     }
 

@@ -4,8 +4,9 @@ use std::sync::Arc;
 
 use bytes::Bytes;
 
+use super::offered::{Offered, instructions};
 use super::{Caller, Conversation, Relay, Session};
-use crate::catalog::{Endpoint, Naming};
+use crate::catalog::Endpoint;
 use crate::protocol::capability::CapabilityClass;
 use crate::protocol::envelope::Request;
 use crate::protocol::error::{Code, RpcError};
@@ -16,9 +17,6 @@ use crate::session::live::Greeting;
 use crate::session::sessions::OpenError;
 use crate::store::Epoch;
 use crate::upstream::Introduction;
-
-/// The longest instructions given to a caller, characters.
-const MOST_INSTRUCTIONS: usize = 16_384;
 
 /// The largest params of `initialize`, bytes: a session keeps them for as long as it lives.
 const MOST_PARAMS: usize = 64 << 10;
@@ -94,78 +92,13 @@ fn greeting(request: &Request) -> Result<Greeting, RpcError> {
 
 /// What is declared: all that any server has; and everything, while some server is not known yet.
 fn capabilities<'a>(servers: impl Iterator<Item = Option<&'a Introduction>>, revision: Revision) -> String {
-    let mut has = Declared::default();
+    let mut all = Offered::default();
     for server in servers {
-        let Some(server) = server else {
-            has = Declared {
-                tools: true,
-                prompts: true,
-                resources: true,
-                subscribe: true,
-                logging: true,
-                completions: true,
-            };
-            break;
-        };
-        let Ok(own) = Object::parse(&server.capabilities) else { continue };
-        has.tools |= own.get("tools").is_some();
-        has.prompts |= own.get("prompts").is_some();
-        has.logging |= own.get("logging").is_some();
-        has.completions |= own.get("completions").is_some();
-        if let Some(resources) = own.get("resources") {
-            has.resources = true;
-            has.subscribe |= Object::parse(resources).is_ok_and(|r| r.get("subscribe") == Some("true"));
-        }
+        all = all.or(server.map_or(Offered::ANYTHING, Offered::by));
     }
-    let resources = if has.subscribe {
-        r#""resources":{"subscribe":true,"listChanged":true}"#
-    } else {
-        r#""resources":{"listChanged":true}"#
-    };
-    let members = [
-        (has.logging, r#""logging":{}"#),
-        (has.completions && revision > Revision::V2024_11_05, r#""completions":{}"#),
-        (has.prompts, r#""prompts":{"listChanged":true}"#),
-        (has.resources, resources),
-        (has.tools, r#""tools":{"listChanged":true}"#),
-    ];
-    let declared: Vec<&str> = members.into_iter().filter(|(has, _)| *has).map(|(_, text)| text).collect();
-    format!("{{{}}}", declared.join(","))
-}
-
-#[derive(Default)]
-struct Declared {
-    tools: bool,
-    prompts: bool,
-    resources: bool,
-    subscribe: bool,
-    logging: bool,
-    completions: bool,
-}
-
-/// What the servers say of how to use them, each under its name (G17).
-fn instructions<'a>(
-    endpoint: &Endpoint,
-    known: impl Iterator<Item = (&'a str, &'a Introduction)>,
-) -> Option<String> {
-    let mut all = String::new();
-    for (server, introduction) in known {
-        let Some(text) = introduction.instructions.as_deref().filter(|t| !t.is_empty()) else { continue };
-        if endpoint.naming == Naming::Bare {
-            all.push_str(text);
-            continue;
-        }
-        if all.is_empty() {
-            all.push_str("Several servers are reached here; names inside their own instructions lack the prefix that tools have here.");
-        }
-        all.push_str("\n\n## ");
-        all.push_str(server);
-        all.push('\n');
-        all.push_str(text);
-    }
-    if all.chars().count() > MOST_INSTRUCTIONS {
-        all = all.chars().take(MOST_INSTRUCTIONS).collect();
-        all.push('…');
-    }
-    (!all.is_empty()).then_some(all)
+    // Lists change here when servers come and go, whatever they tell themselves.
+    all.tells = all.has;
+    // 2024-11-05 has no such capability.
+    all.completions &= revision > Revision::V2024_11_05;
+    all.written()
 }

@@ -272,10 +272,13 @@ impl Relay {
         epoch: u32,
         listener: Arc<dyn Listener>,
     ) -> Result<Arc<Link>, Failure> {
-        let opened = self.connector.open(server.clone(), self.known(server), hello, epoch, listener).await;
+        let known = self.known(server);
+        let era = known.era();
+        let opened = self.connector.open(server.clone(), known, hello, epoch, listener).await;
         match &opened {
             Ok(link) => self.catalog.introduce(server, &link.introduction()),
             Err(failure) => {
+                self.doubt_era(server, era, failure);
                 let (layer, reason) = (failure.layer.as_str(), failure.reason);
                 tracing::warn!(server = %server.name, layer, reason, "{}", failure.message);
             }
@@ -323,7 +326,7 @@ pub(super) fn hello_of(session: &Session, server: &ServerSettings) -> Hello {
 }
 
 /// The caller's capabilities as far as the gateway relays them (G28): what it does not know is not offered.
-fn relayable(capabilities: &str) -> Box<str> {
+pub(super) fn relayable(capabilities: &str) -> Box<str> {
     let Ok(all) = Object::parse(capabilities) else { return "{}".into() };
     let known = ["roots", "sampling", "elicitation", "experimental"];
     let kept =

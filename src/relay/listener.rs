@@ -5,17 +5,16 @@ use std::sync::{Arc, Weak};
 use bytes::Bytes;
 
 use super::ask::{self, Belonging};
-use super::{Relay, Session, parked, subscribe};
+use super::{Relay, Session, parked};
 use crate::catalog::Kind;
 use crate::protocol::envelope::{Notification, Request};
 use crate::protocol::method::Method;
 use crate::protocol::object::Object;
 use crate::protocol::revision::Era;
 use crate::session::log::EventKind;
-use crate::session::notices::Notice;
 use crate::settings::ServerSettings;
 use crate::settings::servers::TransportSettings;
-use crate::upstream::{Listener, Reply};
+use crate::upstream::{Heard, Listener, Reply};
 
 /// One server as heard by one session.
 pub(super) struct Origin {
@@ -56,9 +55,8 @@ impl Listener for Origin {
             Method::ResourcesListChanged => self.changed(&session, &[Kind::Resources, Kind::Templates]),
             Method::ResourcesUpdated => {
                 let uri = message.params().and_then(|p| Object::parse(p).ok()?.text("uri"));
-                if let Some(uri) = uri {
-                    let uri = subscribe::callers_uri(&session, &self.server.name, &uri);
-                    session.streams.notice(Notice::Updated(uri));
+                if let (Some(uri), Some(relay)) = (uri, self.relay.upgrade()) {
+                    relay.tell_updated(&session, &self.server.name, &uri);
                 }
             }
             Method::Cancelled if is_modern(&session) => {
@@ -95,6 +93,12 @@ impl Listener for Origin {
         ask::ask(&session, &self.server, &belonging, &message, reply);
     }
 
+    fn heard(&self, heard: Heard) {
+        if let Some(relay) = self.relay.upgrade() {
+            relay.catalog.note_heard(&self.server, heard);
+        }
+    }
+
     fn renewed(&self) {
         if let (Some(relay), Some(session)) = (self.relay.upgrade(), self.session.upgrade())
             && let Some(found) = session.attached.links.live(&self.server)
@@ -104,6 +108,7 @@ impl Listener for Origin {
                 relay.catalog.introduce(&server, &found.link.introduction());
                 relay.restore(&session, &server, &found).await;
                 relay.list_changed(&session, &server, &Kind::ALL);
+                session.attached.listens.missed(&server.name);
             });
         }
     }

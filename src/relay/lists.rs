@@ -65,6 +65,19 @@ impl Relay {
         endpoint: &Endpoint,
         kind: Kind,
     ) -> Arc<View> {
+        let view = self.whole_view(session, endpoint, kind).await;
+        session.attached.show(kind, view.digest());
+        self.want_shown(session, endpoint, kind);
+        view
+    }
+
+    /// The same for nobody to see: the caller is not taken to know it.
+    pub(super) async fn whole_view(
+        self: &Arc<Self>,
+        session: &Arc<Session>,
+        endpoint: &Endpoint,
+        kind: Kind,
+    ) -> Arc<View> {
         let mut view = self.view(session, endpoint, kind);
         if !view.is_whole(endpoint) {
             let missing = endpoint.servers.iter().filter(|server| !view.has(server));
@@ -72,7 +85,6 @@ impl Relay {
             futures_util::future::join_all(reads).await;
             view = self.view(session, endpoint, kind);
         }
-        session.attached.show(kind, view.digest());
         view
     }
 

@@ -95,15 +95,21 @@ pub(super) fn most_verbose(sessions: &[Arc<Session>]) -> Option<&'static str> {
 }
 
 /// Whether the caller of an exchange wants a log message. Over a link of its own the server knows what it wants;
-/// a shared one speaks as verbosely as any of its callers asked for.
+/// a shared one speaks as verbosely as any of its callers asked for. A modern server is told with each request, and
+/// before the caller set a level it wants nothing (X7).
 pub(super) fn wanted(exchange: &Exchange, message: &Notification) -> bool {
     if let Some(modern) = exchange.outlet.for_modern() {
         return modern.wanted.log(message);
     }
-    if exchange.server.isolation == Isolation::Session {
+    let Some(session) = exchange.session.upgrade() else { return true };
+    let modern = exchange.link.era() == Era::Modern;
+    if !modern && exchange.server.isolation == Isolation::Session {
         return true;
     }
-    let level = exchange.session.upgrade().and_then(|s| severity(&s.log_level()?));
+    let level = session.log_level().and_then(|level| severity(&level));
+    if modern && level.is_none() {
+        return false;
+    }
     let of = message.params().and_then(|p| severity(&Object::parse(p).ok()?.text("level")?));
     match (of, level) {
         (Some(of), Some(level)) => of >= level,
@@ -111,13 +117,15 @@ pub(super) fn wanted(exchange: &Exchange, message: &Notification) -> bool {
     }
 }
 
-/// Tells a server the level, if it logs at all.
+/// Tells a server the level, if it logs at all. A modern one hears it with each request instead (X7).
 pub(super) async fn send(connected: &Connected, level: &str) {
     let Connected { link, origin } = connected;
     let introduction = link.introduction();
+    if introduction.revision.era() == Era::Modern {
+        return;
+    }
     let logs = Object::parse(&introduction.capabilities).is_ok_and(|c| c.get("logging").is_some());
-    // A modern server is told the level with each request.
-    if !logs || link.era() == Era::Modern {
+    if !logs {
         return;
     }
     let id = link.allot();

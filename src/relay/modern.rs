@@ -12,23 +12,20 @@ use tokio_util::sync::{CancellationToken, DropGuard};
 use super::lanes::Lane;
 use super::outlet::{ForModern, Outlet};
 use super::parked::{Carried, Questions, Retried, Served, Wanted, Work, can_be_asked, mentions_state};
-use super::request::{Busy, Next, no_cursor, no_such_method, unknown};
+use super::request::{Next, no_cursor, no_such_method, unknown};
 use super::route::Route;
 use super::running::Running;
+use super::seat::{Known, NoSeat};
 use super::serving::Serving;
 use super::shared::Pick;
-use super::{Caller, Conversation, Form, Relay, Session};
+use super::{Caller, Form, Relay, Session};
 use crate::catalog::{Endpoint, Kind};
-use crate::protocol::capability::CapabilityClass;
 use crate::protocol::edit::Text;
 use crate::protocol::envelope::Request;
 use crate::protocol::error::{Code, RpcError};
 use crate::protocol::method::Method;
 use crate::protocol::revision::Revision;
-use crate::session::implicit::ImplicitKey;
-use crate::session::live::Greeting;
-use crate::session::{Binding, Reader};
-use crate::store::Epoch;
+use crate::session::Reader;
 use crate::telemetry::metrics::CallOutcome;
 
 /// What a modern request says of its caller, as the edge found it in `_meta`.
@@ -84,7 +81,7 @@ impl Relay {
     /// Serves one modern request.
     ///
     /// # Errors
-    /// [`Busy`]
+    /// [`NoSeat`]
     ///
     /// # Cancellation
     /// Dropping the future, or the guard of the stream it gave, cancels the request.
@@ -96,7 +93,10 @@ impl Relay {
         request: Request,
         form: Form,
         request_id: Arc<str>,
-    ) -> Result<ModernAnswer, Busy> {
+    ) -> Result<ModernAnswer, NoSeat> {
+        if *request.method() == Method::Listen {
+            return self.listen(caller, endpoint, claim, &request, form).await;
+        }
         let mut brings = Brings::Nothing;
         let mut first = request;
         if mentions_state(&first) {
@@ -126,15 +126,15 @@ impl Relay {
         brings: Brings,
         form: Form,
         request_id: Arc<str>,
-    ) -> Result<Carried, Busy> {
-        let session = self.implicit_session(caller, endpoint, claim);
-        let running = session.run(self.in_flight).ok_or(Busy)?;
+    ) -> Result<Carried, NoSeat> {
+        let seat = self.seat(caller, endpoint, &Known::of(claim))?;
+        let session = seat.session.clone();
         let questions = can_be_asked(request.method()).then(|| Questions::new(session.greeting.class));
         let modern = ForModern { wanted: Wanted::new(claim.log_level.as_deref()), questions };
         let outlet = Outlet::modern(self.sessions.plain_streams(), form, request_id, modern);
         let cancelled = CancellationToken::new();
         let asked = Asked {
-            session: session.clone(),
+            session,
             endpoint: endpoint.clone(),
             request: request.clone(),
             brings,
@@ -143,27 +143,7 @@ impl Relay {
             cancelled: cancelled.clone(),
         };
         let work: Work = Box::pin(work(self.clone(), asked));
-        Ok(Carried::new(work, outlet, request, session, running, cancelled, self.tasks.clone()))
-    }
-
-    /// The implicit session of a modern caller.
-    fn implicit_session(&self, caller: &Caller, endpoint: &Endpoint, claim: &Claim) -> Arc<Session> {
-        let class = CapabilityClass::of(&claim.capabilities);
-        let binding = Binding { principal: caller.binding, endpoint: endpoint.path.clone() };
-        let key = ImplicitKey { binding, revision: claim.revision, class, alone: None };
-        self.sessions.implicit(&key, || {
-            let unknown = || r#"{"name":"unknown","version":"0"}"#.into();
-            let greeting = Greeting {
-                revision: claim.revision,
-                params: "{}".into(),
-                capabilities: claim.capabilities.clone(),
-                client_info: claim.client_info.clone().unwrap_or_else(unknown),
-                class,
-            };
-            let tenant = caller.principal.tenant.clone();
-            let room = self.parked.room.of_session(tenant.clone(), self.in_flight);
-            (greeting, Conversation::new(tenant, Epoch::FIRST.0, self.tasks.clone()).with_room(room))
-        })
+        Ok(Carried::new(work, outlet, request, seat, cancelled, self.tasks.clone()))
     }
 
     async fn serve_modern(self: &Arc<Self>, asked: &Asked) -> Option<Served> {

@@ -10,6 +10,7 @@ use crate::catalog::{Endpoint, Naming};
 use crate::protocol::envelope::{Notification, Response};
 use crate::protocol::method::Method;
 use crate::protocol::object::Object;
+use crate::protocol::revision::Era;
 use crate::store::sessions::Change;
 use crate::upstream::Link;
 
@@ -70,8 +71,12 @@ impl Relay {
     }
 }
 
-/// Passes a notification on, in the order the caller sent them.
+/// Passes a notification on, in the order the caller sent them. Modern servers take none: the changes of roots are
+/// absorbed (X18), and progress of what they wanted to know is of no use to them.
 async fn pass_on(link: &Link, message: Bytes) {
+    if link.era() == Era::Modern {
+        return;
+    }
     if !matches!(tokio::time::timeout(PATIENCE, link.notify(message)).await, Ok(Ok(()))) {
         tracing::debug!("a notification could not be passed on");
     }

@@ -128,6 +128,11 @@ impl Outlet {
         lock(&self.aim).request_id.clone()
     }
 
+    /// The forms of answer that the caller takes.
+    pub(super) fn form(&self) -> Form {
+        lock(&self.aim).form
+    }
+
     /// Sends a message ahead of the result; it turns a pending answer into a stream. `false` if the caller cannot
     /// get it: it accepts only JSON, or has left without an event id.
     pub(super) fn emit(&self, kind: EventKind, message: Bytes) -> bool {

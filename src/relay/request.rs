@@ -24,10 +24,28 @@ use crate::session::Reader;
 use crate::session::log::EventKind;
 use crate::telemetry::metrics::CallOutcome;
 
-/// More requests of one session run than `limits.inFlightPerSession` allows: 429.
-#[derive(Debug, thiserror::Error)]
-#[error("this session runs as many requests as limits.inFlightPerSession allows; wait for some to end")]
-pub struct Busy;
+/// A caller runs as much as it may: 429.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
+pub enum Busy {
+    /// `limits.inFlightPerSession` is reached.
+    #[error("this session runs as many requests as limits.inFlightPerSession allows; wait for some to end")]
+    Requests,
+    /// `limits.listensPerPrincipal` is reached.
+    #[error("this caller has as many listens open as limits.listensPerPrincipal allows; close some")]
+    Listens,
+}
+
+// === impl Busy ===
+
+impl Busy {
+    /// The word in errors.
+    pub const fn reason(self) -> &'static str {
+        match self {
+            Self::Requests => "session_busy",
+            Self::Listens => "too_many_listens",
+        }
+    }
+}
 
 /// Whether a POST held one message or an array of them (T19).
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -56,14 +74,27 @@ impl Relay {
     ) -> Result<Answer, Busy> {
         let mut running = Vec::with_capacity(requests.len());
         for _ in &requests {
-            running.push(session.run(self.in_flight).ok_or(Busy)?);
+            running.push(session.run(self.in_flight).ok_or(Busy::Requests)?);
         }
         let outlet = Outlet::new(session.streams.clone(), form, request_id);
+        Ok(self.serve_all(session, endpoint, requests, outlet, batching, running).await)
+    }
+
+    /// Serves requests and answers by the grace rule; `held` is dropped when all are served.
+    pub(super) async fn serve_all(
+        self: &Arc<Self>,
+        session: &Arc<Session>,
+        endpoint: &Arc<Endpoint>,
+        requests: Vec<Request>,
+        outlet: Arc<Outlet>,
+        batching: Batching,
+        held: impl Send + 'static,
+    ) -> Answer {
         let work: Work = {
             let (relay, session, endpoint, outlet) =
                 (self.clone(), session.clone(), endpoint.clone(), outlet.clone());
             Box::pin(async move {
-                let _running = running;
+                let _held = held;
                 let serve = |request: Request| relay.serve_safely(&session, &endpoint, request, &outlet);
                 match <[Request; 1]>::try_from(requests) {
                     Ok([request]) => serve(request).await.into_iter().collect(),
@@ -78,7 +109,7 @@ impl Relay {
             Batching::Single => |responses: Vec<Text>| responses.into_iter().next(),
             Batching::Array => array,
         };
-        Ok(answer(work, outlet, form, self.grace, &self.tasks, join).await)
+        answer(work, outlet, self.grace, &self.tasks, join).await
     }
 
     /// A stream that holds one response and ends, for a caller that takes no JSON.

@@ -7,6 +7,7 @@ use super::ask::tell_cancelled;
 use super::links::Connected;
 use super::subscribe::{renew_all, subscribed_at};
 use super::{Relay, Session};
+use crate::protocol::revision::Era;
 use crate::settings::ServerSettings;
 
 // === impl Relay ===
@@ -17,6 +18,10 @@ impl Relay {
         session.attached.own_lists.forget(&server.name);
         for (id, place) in session.attached.asks.link_is_new(&server.name) {
             tell_cancelled(session, id, &place);
+        }
+        // A modern server is told the level with each request, and is listened to apart from its link.
+        if link.link.era() == Era::Modern {
+            return;
         }
         self.restore_level(session, link).await;
         let uris: std::collections::BTreeSet<Arc<str>> =

@@ -94,19 +94,7 @@ impl Relay {
         named: &Named<'_>,
     ) -> Result<Target, RpcError> {
         let uri = named.name.as_ref();
-        if let Some(target) = explicit_target(endpoint, uri) {
-            return Ok(target);
-        }
-        if let Some(found) = self.view(session, endpoint, Kind::Resources).target(uri) {
-            return Ok(found.clone());
-        }
-        // Links inside results need not be in any list, and are known more surely than what a template fits (G8).
-        let seen = lock(&session.attached.seen_uris).server_of(uri);
-        let seen = seen.and_then(|name| endpoint.servers.iter().find(|s| s.name == *name));
-        if let Some(server) = seen {
-            return Ok(Target { server: server.clone(), own: uri.into() });
-        }
-        if let Some(found) = templated(uri, &self.view(session, endpoint, Kind::Templates)) {
+        if let Some(found) = self.known_uri(session, endpoint, uri) {
             return Ok(found);
         }
         let (resources, templates) = futures_util::future::join(
@@ -126,6 +114,32 @@ impl Relay {
     }
 }
 
+// === impl Relay ===
+
+impl Relay {
+    /// Where a URI leads by all that is known; asks no server.
+    pub(super) fn known_uri(
+        self: &Arc<Self>,
+        session: &Arc<Session>,
+        endpoint: &Endpoint,
+        uri: &str,
+    ) -> Option<Target> {
+        if let Some(target) = explicit_target(endpoint, uri) {
+            return Some(target);
+        }
+        if let Some(found) = self.view(session, endpoint, Kind::Resources).target(uri) {
+            return Some(found.clone());
+        }
+        // Links inside results need not be in any list, and are known more surely than what a template fits (G8).
+        let seen = lock(&session.attached.seen_uris).server_of(uri);
+        let seen = seen.and_then(|name| endpoint.servers.iter().find(|s| s.name == *name));
+        if let Some(server) = seen {
+            return Some(Target { server: server.clone(), own: uri.into() });
+        }
+        templated(uri, &self.view(session, endpoint, Kind::Templates))
+    }
+}
+
 /// Where a URI leads by the templates: to the template's server; the URI is the caller's own.
 fn templated(uri: &str, templates: &View) -> Option<Target> {
     let found = templates.target(uri).or_else(|| templates.expanded_target(uri))?;
@@ -136,7 +150,7 @@ fn templated(uri: &str, templates: &View) -> Option<Target> {
 
 impl Relay {
     /// Servers need not list what they can read: if only one of them has resources at all, it may know the URI.
-    fn only_one_with_resources(&self, endpoint: &Endpoint, uri: &str) -> Option<Target> {
+    pub(super) fn only_one_with_resources(&self, endpoint: &Endpoint, uri: &str) -> Option<Target> {
         let has = |server: &&Arc<ServerSettings>| {
             self.catalog.introduction(server).is_some_and(|i| {
                 Object::parse(&i.capabilities).is_ok_and(|c| c.get(Kind::Resources.capability()).is_some())

@@ -19,11 +19,10 @@ use crate::protocol::envelope::{Notification, Request};
 use crate::protocol::error::Code;
 use crate::protocol::method::Method;
 use crate::protocol::object::Object;
-use crate::protocol::revision::Revision;
-use crate::session::notices::Notice;
+use crate::protocol::revision::{Era, Revision};
 use crate::settings::ServerSettings;
 use crate::store::{Epoch, Registry, lock};
-use crate::upstream::{Failure, Hello, Listener, Reply};
+use crate::upstream::{Failure, Heard, Hello, Listener, Reply};
 
 /// How many looks in a row must find no session of a tenant before its links are closed.
 const LOOKS: usize = 3;
@@ -242,6 +241,10 @@ impl Relay {
         link: &Connected,
         at: usize,
     ) {
+        // A modern server is told the level with each request, and is listened to apart from its link.
+        if link.link.era() == Era::Modern {
+            return;
+        }
         let sessions = self.sessions_of(tenant);
         if let Some(level) = super::log_level::most_verbose(&sessions) {
             super::log_level::send(link, level).await;
@@ -288,6 +291,12 @@ impl Listener for SharedOrigin {
         );
     }
 
+    fn heard(&self, heard: Heard) {
+        if let Some(relay) = self.relay.upgrade() {
+            relay.catalog.note_heard(&self.server, heard);
+        }
+    }
+
     fn renewed(&self) {
         let Some(relay) = self.relay.upgrade() else { return };
         let (tenant, server) = (self.tenant.clone(), self.server.clone());
@@ -298,18 +307,18 @@ impl Listener for SharedOrigin {
                 relay.restore_shared(tenant.as_deref(), &server, &link, at).await;
             }
             relay.shared_list_changed(tenant.as_deref(), &server, &Kind::ALL);
+            for session in relay.sessions_of(tenant.as_deref()) {
+                session.attached.listens.missed(&server.name);
+            }
         });
     }
 }
 
 impl SharedOrigin {
-    /// Tells the sessions of the tenant that subscribed.
+    /// Tells the sessions of the tenant that want to hear of it.
     fn updated(&self, relay: &Relay, uri: &str) {
         for session in relay.sessions_of(self.tenant.as_deref()) {
-            if subscribe::is_subscribed(&session, &self.server.name, uri) {
-                let uri = subscribe::callers_uri(&session, &self.server.name, uri);
-                session.streams.notice(Notice::Updated(uri));
-            }
+            relay.tell_updated(&session, &self.server.name, uri);
         }
     }
 }

@@ -14,6 +14,7 @@ use crate::protocol::edit::Text;
 use crate::protocol::envelope::{Message, Request};
 use crate::protocol::error::{Code, RpcError};
 use crate::protocol::object::{Object, quoted};
+use crate::protocol::revision::Era;
 use crate::settings::ServerSettings;
 use crate::settings::servers::Isolation;
 use crate::store::lock;
@@ -92,6 +93,10 @@ const RENEWED_AT_ONCE: usize = 16;
 
 /// Makes subscriptions again on a new link, all of them within `timeouts.list`: callers wait for the link meanwhile.
 pub(super) async fn renew_all(server: &ServerSettings, to: &Connected, uris: BTreeSet<Arc<str>>) {
+    // A modern server is listened to instead (X9).
+    if to.link.era() == Era::Modern {
+        return;
+    }
     let all = futures_util::stream::iter(uris)
         .for_each_concurrent(RENEWED_AT_ONCE, |uri| async move { renew(server, to, &uri).await });
     if tokio::time::timeout(server.timeouts.list, all).await.is_err() {
@@ -113,8 +118,10 @@ async fn renew(server: &ServerSettings, to: &Connected, uri: &str) {
 
 /// The server's own URIs that a session subscribed to.
 pub(super) fn subscribed_at(session: &Session, server: &str) -> Vec<Arc<str>> {
+    let mut at = session.attached.listens.subscribed_at(server);
     let all = lock(&session.attached.subscriptions);
-    all.values().filter(|s| *s.server == *server).map(|s| s.own.clone()).collect()
+    at.extend(all.values().filter(|s| *s.server == *server).map(|s| s.own.clone()));
+    at
 }
 
 /// Whether a session subscribed to this URI of the server, or to one above it (N7).

@@ -7,20 +7,18 @@ use crate::catalog::{Kind, Naming};
 use crate::protocol::envelope::{Response, Span};
 use crate::protocol::method::Method;
 use crate::protocol::object::{Object, items, quoted, text};
+use crate::protocol::translate::{Change, content};
 use crate::store::lock;
-
-/// A part of a response, and what to put there.
-pub(super) type Rewrite = (Span, String);
 
 /// Looks at the URIs inside a result. Those that no list need have are remembered (G8); those that would lead a
 /// caller to another server that has the same are written in the form that names their server.
-pub(super) fn uris_in(serving: Serving<'_>, route: &Route, response: &Response) -> Vec<Rewrite> {
+pub(super) fn uris_in(serving: Serving<'_>, route: &Route, response: &Response) -> Vec<Change> {
     if serving.endpoint.naming != Naming::Qualified {
         return Vec::new();
     }
     // Bytes first: most results have no URI, and a large one is not worth a second look.
     let has_resource = || memchr::memmem::find(response.bytes(), b"\"resource").is_some();
-    let look: fn(Serving<'_>, &Route, &Response, &str) -> Vec<Rewrite> = match serving.request.method() {
+    let look: fn(Serving<'_>, &Route, &Response, &str) -> Vec<Change> = match serving.request.method() {
         Method::ResourcesRead => read_contents,
         Method::ToolsCall | Method::PromptsGet if has_resource() => content_blocks,
         _ => return Vec::new(),
@@ -28,12 +26,14 @@ pub(super) fn uris_in(serving: Serving<'_>, route: &Route, response: &Response) 
     response.result().map_or_else(Vec::new, |result| look(serving, route, response, result))
 }
 
-fn content_blocks(serving: Serving<'_>, route: &Route, response: &Response, result: &str) -> Vec<Rewrite> {
+fn content_blocks(serving: Serving<'_>, route: &Route, response: &Response, result: &str) -> Vec<Change> {
     let Serving { session, endpoint, request, .. } = serving;
     let server = route.target.server.name.as_str();
     let listed = endpoint.last_view(super::lists::class_of(session), Kind::Resources);
     let mut rewrites = Vec::new();
-    for raw in blocks(request.method(), result).iter().filter_map(|block| uri_of(block)) {
+    let Ok(result) = Object::parse(result) else { return Vec::new() };
+    let blocks = content::blocks(request.method(), &result);
+    for raw in blocks.into_iter().filter_map(uri_of) {
         let Some(uri) = text(raw) else { continue };
         let listed = listed.as_ref().and_then(|view| view.target(&uri)).map(|t| t.server.name.clone());
         let mut seen = lock(&session.attached.seen_uris);
@@ -50,29 +50,13 @@ fn content_blocks(serving: Serving<'_>, route: &Route, response: &Response, resu
 }
 
 /// What was read by another URI than the server's own is given back under it.
-fn read_contents(serving: Serving<'_>, route: &Route, response: &Response, result: &str) -> Vec<Rewrite> {
+fn read_contents(serving: Serving<'_>, route: &Route, response: &Response, result: &str) -> Vec<Change> {
     let Some((place, _)) = &route.rename else { return Vec::new() };
     let callers = place.text(serving.request.bytes());
     let contents = Object::parse(result).ok().and_then(|r| items(r.get("contents")?)).unwrap_or_default();
     let raws = contents.into_iter().filter_map(|c| Object::parse(c).ok()?.get("uri"));
     let same = raws.filter(|raw| text(raw).is_some_and(|uri| *uri == *route.target.own));
     same.map(|raw| (Span::of(raw, response.bytes()), callers.to_owned())).collect()
-}
-
-/// The content blocks of a result.
-fn blocks<'a>(method: &Method, result: &'a str) -> Vec<&'a str> {
-    let Ok(result) = Object::parse(result) else { return Vec::new() };
-    let of = |content: &'a str| {
-        if content.starts_with('{') { vec![content] } else { items(content).unwrap_or_default() }
-    };
-    match method {
-        Method::PromptsGet => {
-            let messages = result.get("messages").and_then(items).unwrap_or_default();
-            let contents = messages.into_iter().filter_map(|m| Object::parse(m).ok()?.get("content"));
-            contents.flat_map(of).collect()
-        }
-        _ => result.get("content").map(of).unwrap_or_default(),
-    }
 }
 
 /// The URI in a resource link or an embedded resource, raw.

@@ -76,9 +76,12 @@ pub struct Session<A> {
 pub(super) enum Place {
     /// By its id, under the caps for sessions.
     Named(PrincipalCap),
-    /// By whom it is for.
-    Implicit(ImplicitKey),
+    /// By whom it is for, under the same caps, counted apart.
+    Implicit(ImplicitKey, PrincipalCap),
 }
+
+/// The count of running exchanges of a session that takes no more.
+const RETIRED: usize = usize::MAX / 2;
 
 /// Counts one running exchange of a session; while it lives the session is active.
 pub struct Running<A> {
@@ -153,6 +156,29 @@ impl<A> Session<A> {
             return None;
         }
         Some(Running { session: self.clone() })
+    }
+
+    /// Shuts it to new exchanges, unless one runs.
+    pub(super) fn retire(&self) -> bool {
+        self.running.compare_exchange(0, RETIRED, Relaxed, Relaxed).is_ok()
+    }
+
+    /// Whether it takes no exchanges any more, and another one is to be found or opened.
+    pub fn is_retired(&self) -> bool {
+        self.running.load(Relaxed) >= RETIRED
+    }
+
+    /// Whether it is one that its caller does not know of.
+    pub fn is_implicit(&self) -> bool {
+        self.implicit_place().is_some()
+    }
+
+    /// Where it is found and counted, if it is an implicit one.
+    pub(super) fn implicit_place(&self) -> Option<(&ImplicitKey, PrincipalCap)> {
+        match &self.place {
+            Place::Implicit(key, cap) => Some((key, *cap)),
+            Place::Named(_) => None,
+        }
     }
 
     /// How many exchanges run.

@@ -4,6 +4,7 @@ use std::collections::BTreeSet;
 
 use bytes::Bytes;
 
+use crate::protocol::meta;
 use crate::protocol::object::quoted;
 
 /// How many resource URIs are remembered; beyond it the whole resource list counts as changed.
@@ -23,6 +24,14 @@ pub enum Notice {
     Resources,
     /// `notifications/resources/updated`
     Updated(String),
+    /// The same of a resource at or below one that was subscribed to; if too many are remembered, that one stands for
+    /// all below it.
+    Within {
+        /// The resource.
+        uri: String,
+        /// What was subscribed to.
+        subscribed: String,
+    },
 }
 
 /// What changed since the caller was last told.
@@ -32,6 +41,8 @@ pub(super) struct Notices {
     prompts: bool,
     resources: bool,
     updated: BTreeSet<String>,
+    /// What every message carries: members of `params`, with a comma if more follow.
+    mark: Option<Box<str>>,
 }
 
 // === impl Notices ===
@@ -46,25 +57,40 @@ impl Notices {
                 self.updated.insert(uri);
             }
             Notice::Updated(_) => self.resources = true,
+            Notice::Within { uri, .. } if self.updated.len() < MOST_URIS && uri.len() <= LONGEST_URI => {
+                self.updated.insert(uri);
+            }
+            // Bounded by how many can be subscribed to.
+            Notice::Within { subscribed, .. } => {
+                self.updated.insert(subscribed);
+            }
         }
+    }
+
+    /// Marks all messages as those of a listen, by its raw id (M7).
+    pub(super) fn mark(&mut self, listen: &str) {
+        self.mark = Some(format!(r#""_meta":{{"{}":{listen}}}"#, meta::SUBSCRIPTION_ID).into());
     }
 
     /// Takes all as messages.
     pub(super) fn take(&mut self) -> Vec<Bytes> {
         let mut messages = Vec::new();
+        let params = self.mark.as_ref().map_or_else(String::new, |mark| format!(r#","params":{{{mark}}}"#));
         let mut changed = |flag: &mut bool, what: &str| {
             if std::mem::take(flag) {
-                let text = format!(r#"{{"jsonrpc":"2.0","method":"notifications/{what}/list_changed"}}"#);
+                let text =
+                    format!(r#"{{"jsonrpc":"2.0","method":"notifications/{what}/list_changed"{params}}}"#);
                 messages.push(Bytes::from(text));
             }
         };
         changed(&mut self.tools, "tools");
         changed(&mut self.prompts, "prompts");
         changed(&mut self.resources, "resources");
+        let mark = self.mark.as_ref().map_or_else(String::new, |mark| format!("{mark},"));
         for uri in std::mem::take(&mut self.updated) {
             let uri = quoted(&uri);
             let text = format!(
-                r#"{{"jsonrpc":"2.0","method":"notifications/resources/updated","params":{{"uri":{uri}}}}}"#
+                r#"{{"jsonrpc":"2.0","method":"notifications/resources/updated","params":{{{mark}"uri":{uri}}}}}"#
             );
             messages.push(text.into());
         }
@@ -84,5 +110,36 @@ mod tests {
         notices.add(Notice::Updated("a:1".into()));
         assert_eq!(notices.take().len(), 2);
         assert!(notices.take().is_empty());
+    }
+
+    /// M7: the id of the listen, in its own JSON type, on everything.
+    #[test]
+    fn what_a_listen_tells_is_marked() {
+        let mut notices = Notices::default();
+        notices.mark("7");
+        notices.add(Notice::Tools);
+        notices.add(Notice::Within { uri: "a:1/b".into(), subscribed: "a:1".into() });
+        let texts: Vec<_> = notices.take();
+        let mark = r#""_meta":{"io.modelcontextprotocol/subscriptionId":7}"#;
+        assert_eq!(
+            texts,
+            [
+                format!(
+                    r#"{{"jsonrpc":"2.0","method":"notifications/tools/list_changed","params":{{{mark}}}}}"#
+                ),
+                format!(
+                    r#"{{"jsonrpc":"2.0","method":"notifications/resources/updated","params":{{{mark},"uri":"a:1/b"}}}}"#
+                ),
+            ]
+        );
+    }
+
+    #[test]
+    fn too_many_updates_below_a_resource_become_one_of_it() {
+        let mut notices = Notices::default();
+        for n in 0..2 * MOST_URIS {
+            notices.add(Notice::Within { uri: format!("a:1/{n}"), subscribed: "a:1".into() });
+        }
+        assert_eq!(notices.take().len(), MOST_URIS + 1);
     }
 }

@@ -1,11 +1,11 @@
 //! All live sessions of this process: opening, finding, ending, expiry and caps.
 
 use std::collections::HashMap;
-use std::sync::atomic::{AtomicUsize, Ordering::Relaxed};
+use std::sync::atomic::{AtomicU64, AtomicUsize, Ordering::Relaxed};
 use std::sync::{Arc, Mutex};
 use std::time::{Duration, Instant, SystemTime};
 
-use super::implicit::{ImplicitKey, ImplicitSessions};
+use super::implicit::{ImplicitKey, ImplicitSessions, Opened};
 use super::live::{Attachment, Binding, Greeting, Place};
 use super::log::Budget;
 use super::{Session, SessionId, Streams};
@@ -26,6 +26,8 @@ pub struct Sessions<A> {
     /// Counted apart from the map, so that many callers at once cannot pass the cap together.
     count: AtomicUsize,
     per_principal: Mutex<HashMap<[u8; 32], usize>>,
+    /// Numbers the implicit sessions that are for one call only.
+    alone: AtomicU64,
     /// When expired sessions were last looked for because there was no place.
     swept: Mutex<Option<Instant>>,
     store: Arc<dyn SessionStore>,
@@ -49,6 +51,10 @@ pub enum EndReason {
     Shutdown,
     /// Its endpoint is no longer configured.
     Reconfigured,
+    /// An implicit one gave way to another at a cap.
+    Displaced,
+    /// An implicit one was for one call only, and that is over.
+    CallOver,
 }
 
 /// Whether a principal is held to `sessions.maxPerPrincipal`.
@@ -88,9 +94,10 @@ impl<A: Attachment> Sessions<A> {
     ) -> Self {
         Self {
             live: Registry::new(),
-            implicit: Registry::new(),
+            implicit: ImplicitSessions::new(&settings),
             count: AtomicUsize::new(0),
             per_principal: Mutex::default(),
+            alone: AtomicU64::new(0),
             swept: Mutex::default(),
             store,
             settings,
@@ -177,17 +184,35 @@ impl<A: Attachment> Sessions<A> {
     }
 
     /// The implicit session of `key`, made with what `make` gives if there is none. Counts as activity.
-    pub fn implicit(&self, key: &ImplicitKey, make: impl FnOnce() -> (Greeting, A)) -> Arc<Session<A>> {
-        if let Some(session) = self.implicit.get(key) {
+    ///
+    /// # Errors
+    /// [`OpenError`] if there is none, a cap is reached, and something runs in all those that could give way.
+    pub fn implicit(
+        &self,
+        key: &ImplicitKey,
+        cap: PrincipalCap,
+        make: impl FnOnce() -> (Greeting, A),
+    ) -> Result<Arc<Session<A>>, OpenError> {
+        if let Some(session) = self.implicit.find(key) {
             session.touch();
-            return session;
+            return Ok(session);
         }
-        self.implicit.get_or_insert_with(key.clone(), || {
+        let opened = self.implicit.open(key, cap, || {
             let (greeting, attached) = make();
             let (id, binding) = (SessionId::mint(), key.binding.clone());
-            let (streams, place) = (self.plain_streams(), Place::Implicit(key.clone()));
-            Arc::new(Session::new(id, binding, greeting, Epoch::FIRST, streams, place, attached))
-        })
+            let (streams, place) = (self.plain_streams(), Place::Implicit(key.clone(), cap));
+            Session::new(id, binding, greeting, Epoch::FIRST, streams, place, attached)
+        });
+        let Opened { session, displaced } = opened?;
+        for session in displaced {
+            over(&session, EndReason::Displaced);
+        }
+        Ok(session)
+    }
+
+    /// A number that no implicit session had yet: what is opened with it is for one call only.
+    pub fn alone(&self) -> u64 {
+        self.alone.fetch_add(1, Relaxed)
     }
 
     /// Streams for one answer that nobody can come back to.
@@ -200,7 +225,7 @@ impl<A: Attachment> Sessions<A> {
     pub async fn end(&self, session: &Arc<Session<A>>, reason: EndReason) -> bool {
         let cap = match &session.place {
             Place::Named(cap) => *cap,
-            Place::Implicit(key) => return self.end_implicit(session, key, reason),
+            Place::Implicit(..) => return self.end_implicit(session, reason),
         };
         if self.live.remove(&session.id).is_none() {
             return false;
@@ -217,13 +242,12 @@ impl<A: Attachment> Sessions<A> {
         true
     }
 
-    fn end_implicit(&self, session: &Arc<Session<A>>, key: &ImplicitKey, reason: EndReason) -> bool {
-        if !self.implicit.get(key).is_some_and(|s| Arc::ptr_eq(&s, session)) {
+    /// The same for an implicit one, at once. One that a request came for at the last moment is not idle any more.
+    pub fn end_implicit(&self, session: &Arc<Session<A>>, reason: EndReason) -> bool {
+        if (reason == EndReason::Idle && !session.retire()) || !self.implicit.remove(session) {
             return false;
         }
-        self.implicit.remove(key);
-        session.ended.cancel();
-        session.attached.on_end(reason);
+        over(session, reason);
         true
     }
 
@@ -260,12 +284,17 @@ impl<A: Attachment> Sessions<A> {
         all
     }
 
-    /// How many there are.
+    /// How many implicit ones there are.
+    pub fn implicit_len(&self) -> usize {
+        self.implicit.len()
+    }
+
+    /// How many there are that have a name.
     pub fn len(&self) -> usize {
         self.live.len()
     }
 
-    /// Whether there are none.
+    /// Whether there are none of them.
     pub fn is_empty(&self) -> bool {
         self.live.is_empty()
     }
@@ -273,7 +302,7 @@ impl<A: Attachment> Sessions<A> {
     fn expired(&self, session: &Session<A>) -> Option<EndReason> {
         let idle = match session.place {
             Place::Named(_) => self.settings.idle,
-            Place::Implicit(_) => self.settings.implicit_idle,
+            Place::Implicit(..) => self.settings.implicit_idle,
         };
         if session.age() > self.settings.max_age && matches!(session.place, Place::Named(_)) {
             Some(EndReason::MaxAge)
@@ -335,6 +364,12 @@ impl<A: Attachment> Sessions<A> {
     }
 }
 
+/// Tells all who still hold an implicit session that it is over.
+fn over<A: Attachment>(session: &Session<A>, reason: EndReason) {
+    session.ended.cancel();
+    session.attached.on_end(reason);
+}
+
 // === impl EndReason ===
 
 impl EndReason {
@@ -346,6 +381,8 @@ impl EndReason {
             Self::MaxAge => "max_age",
             Self::Shutdown => "shutdown",
             Self::Reconfigured => "reconfigured",
+            Self::Displaced => "displaced",
+            Self::CallOver => "call_over",
         }
     }
 }

@@ -23,6 +23,8 @@ pub enum StreamRole {
     Post,
     /// The standalone GET.
     Get,
+    /// A `subscriptions/listen`: it tells of changes as the GET does, and is read once as the stream of a POST is.
+    Listen,
 }
 
 /// When the reader hears of an event.
@@ -95,7 +97,7 @@ impl Stream {
 
     /// Adds an event and wakes the reader. `false` if nobody can ever read it.
     pub(super) fn push(&mut self, kind: EventKind, payload: Bytes, now: Instant, wake: Wake) -> bool {
-        let unreadable = self.role == StreamRole::Post && self.slots.is_empty() && !self.resumable;
+        let unreadable = self.role != StreamRole::Get && self.slots.is_empty() && !self.resumable;
         if unreadable || self.phase != Phase::Open {
             return false;
         }
@@ -154,7 +156,7 @@ impl Stream {
     /// Makes a new connection the reader; older ones end (POST) or stand by (GET).
     pub(super) fn attach(&mut self, id: ReaderId, cursor: u64) {
         match self.role {
-            StreamRole::Post => self.slots.iter_mut().for_each(|s| s.end(Ending::Plain)),
+            StreamRole::Post | StreamRole::Listen => self.slots.iter_mut().for_each(|s| s.end(Ending::Plain)),
             StreamRole::Get => {
                 let going_on = self.slots.iter_mut().filter(|s| s.ending.is_none());
                 going_on.rev().skip(STANDBYS).for_each(|s| s.end(Ending::Plain));

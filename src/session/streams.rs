@@ -114,6 +114,32 @@ impl Streams {
         self.attach(&mut inner, id, from)
     }
 
+    /// Begins the one stream of a `subscriptions/listen`, whose raw id marks all that it tells, and attaches its
+    /// caller. It takes the place that the standalone GET has elsewhere: [`Streams::push_get`] and
+    /// [`Streams::notice`] are for it.
+    pub fn begin_listen(self: &Arc<Self>, listen: &str) -> Reader {
+        let mut inner = lock(&self.inner);
+        let id = inner.get_id();
+        inner.notices.mark(listen);
+        let stream = Stream::new(StreamRole::Listen, inner.usage.clone());
+        inner.streams.insert(id, Box::new(stream));
+        self.attach(&mut inner, id, 0)
+    }
+
+    /// Ends a listen: what it has to tell yet, then its response, and no more (N5).
+    pub fn end_listen(&self, response: Bytes) {
+        let mut inner = lock(&self.inner);
+        let inner = &mut *inner;
+        let id = inner.get_id();
+        let Some(stream) = inner.streams.get_mut(&id) else { return };
+        let now = Instant::now();
+        for message in inner.notices.take() {
+            stream.push(EventKind::Notification, message, now, Wake::Later);
+        }
+        stream.push(EventKind::Response, response, now, Wake::Later);
+        stream.complete(now);
+    }
+
     /// Attaches a caller that comes back with the id of the last event it saw.
     ///
     /// # Errors
@@ -174,7 +200,7 @@ impl Streams {
         }
     }
 
-    /// Adds an event to the standalone GET. `false` if none was opened yet.
+    /// Adds an event to the standalone GET, or the listen. `false` if none was opened yet.
     pub fn push_get(&self, kind: EventKind, payload: Bytes) -> bool {
         let id = lock(&self.inner).get_id();
         self.push(id, kind, payload)

@@ -70,6 +70,8 @@ pub enum StreamKind {
     Post,
     /// The standalone GET.
     Get,
+    /// `subscriptions/listen`.
+    Listen,
 }
 
 // === impl Metrics ===
@@ -282,7 +284,7 @@ impl Metrics {
         for reason in ["delete", "idle", "max_age", "shutdown", "reconfigured"] {
             all.sessions_closed_total.with_label_values(&[reason]);
         }
-        for kind in [StreamKind::Post, StreamKind::Get] {
+        for kind in [StreamKind::Post, StreamKind::Get, StreamKind::Listen] {
             all.sse_streams_active.with_label_values(&[kind.as_str()]);
         }
         for outcome in ["replayed", "complete", "unknown"] {
@@ -347,6 +349,7 @@ impl StreamKind {
         match self {
             Self::Post => "post",
             Self::Get => "get",
+            Self::Listen => "listen",
         }
     }
 }

@@ -39,7 +39,7 @@ mod shared;
 mod standalone;
 
 pub use client::HttpClient;
-pub use pace::Pace;
+pub use pace::{Backoff, Pace};
 pub use probe::probe;
 
 /// A session with a Streamable HTTP server.

@@ -2,6 +2,7 @@
 
 use crate::protocol::meta;
 use crate::protocol::revision::Revision;
+use crate::protocol::translate;
 
 /// What a server is told about the caller.
 #[derive(Clone, Debug)]
@@ -30,7 +31,7 @@ impl Hello {
             meta::PROTOCOL_VERSION,
             Revision::LATEST,
             meta::CLIENT_CAPABILITIES,
-            self.capabilities,
+            translate::capabilities(&self.capabilities, self.revision),
             meta::CLIENT_INFO,
             self.client_info,
         )

@@ -40,6 +40,14 @@ impl Link {
         self.introduction().revision.era()
     }
 
+    /// Whether headers repeat what is in a request's body (T43, T48).
+    pub fn mirrors(&self) -> bool {
+        match self {
+            Self::Stdio(_) => false,
+            Self::Http(_) => self.era() == Era::Modern,
+        }
+    }
+
     /// What the server said in `initialize` or `server/discover`.
     pub fn introduction(&self) -> Arc<Introduction> {
         match self {
@@ -72,7 +80,7 @@ impl Link {
         listener: Arc<dyn Listener>,
     ) -> Result<Response, Failure> {
         match self {
-            Self::Stdio(link) => link.call(id, request.into().message, listener).await,
+            Self::Stdio(link) => link.call(id, request, listener).await,
             Self::Http(link) => link.call(id, request.into(), listener).await,
         }
     }

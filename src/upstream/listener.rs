@@ -5,6 +5,8 @@ use std::time::Duration;
 use bytes::Bytes;
 
 use crate::protocol::envelope::{Notification, Request};
+use crate::protocol::error::Code;
+use crate::protocol::object::quoted;
 
 /// Hears what a server sends while a call runs, or outside any call.
 ///
@@ -24,14 +26,38 @@ pub trait Listener: Send + Sync {
     /// Everything that arrived together was handed over: what waits for more to come need wait no longer.
     fn settled(&self) {}
 
+    /// Whether the server can say anything outside calls has turned out; over stdio it always can.
+    fn heard(&self, _heard: Heard) {}
+
     /// The link had to begin anew (lost upstream session): subscriptions and log level must be sent again.
     fn renewed(&self) {}
+}
+
+/// Whether an HTTP server of the legacy era can say anything outside calls.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Heard {
+    /// It offers a standalone stream for that (T25).
+    OnStream,
+    /// It offers none.
+    Never,
 }
 
 /// The way back for the answer to one question of a server.
 pub struct Reply {
     id: Box<str>,
-    send: Option<Box<dyn FnOnce(Bytes) + Send + Sync>>,
+    send: Option<Box<dyn FnOnce(Said) + Send + Sync>>,
+}
+
+/// A whole response message; or that there is none.
+pub type Said = Result<Bytes, Refused>;
+
+/// Why a question has no answer of its caller: nobody was asked, or nobody answered.
+#[derive(Clone, Debug)]
+pub struct Refused {
+    /// The JSON-RPC code that the server gets.
+    pub code: i32,
+    /// One sentence that may leave the process.
+    pub message: String,
 }
 
 // === impl Reply ===
@@ -39,7 +65,13 @@ pub struct Reply {
 impl Reply {
     /// A way back to the request with this raw id; `send` takes the whole response message and must not block.
     pub fn new(id: &str, send: impl FnOnce(Bytes) + Send + Sync + 'static) -> Self {
-        Self { id: id.into(), send: Some(Box::new(send)) }
+        let own: Box<str> = id.into();
+        Self::told(id, move |said| send(said.unwrap_or_else(|refused| refused.to_message(&own))))
+    }
+
+    /// The same for who must tell an answer, be it an error, from there being none.
+    pub fn told(id: &str, tell: impl FnOnce(Said) + Send + Sync + 'static) -> Self {
+        Self { id: id.into(), send: Some(Box::new(tell)) }
     }
 
     /// The server's own id of its request, raw.
@@ -50,13 +82,13 @@ impl Reply {
     /// Sends a whole response message; its id must be [`Reply::id`].
     pub fn send(mut self, response: Bytes) {
         if let Some(send) = self.send.take() {
-            send(response);
+            send(Ok(response));
         }
     }
 
     /// Answers with an error.
     pub fn refuse(mut self, code: i32, message: &str) {
-        self.refusal(code, message);
+        self.refusal(Refused { code, message: message.to_owned() });
     }
 
     /// Says nothing: the server took its question back, or is another one by now.
@@ -64,20 +96,29 @@ impl Reply {
         self.send = None;
     }
 
-    fn refusal(&mut self, code: i32, message: &str) {
+    fn refusal(&mut self, refused: Refused) {
         if let Some(send) = self.send.take() {
-            let message = crate::protocol::object::quoted(message);
-            let id = &self.id;
-            send(
-                format!(r#"{{"jsonrpc":"2.0","id":{id},"error":{{"code":{code},"message":{message}}}}}"#)
-                    .into(),
-            );
+            send(Err(refused));
         }
+    }
+}
+
+// === impl Refused ===
+
+impl Refused {
+    /// Whoever was to answer is not there any more.
+    pub fn gone() -> Self {
+        Self { code: Code::Internal.number(), message: "the caller is gone".to_owned() }
+    }
+
+    fn to_message(&self, id: &str) -> Bytes {
+        let (code, message) = (self.code, quoted(&self.message));
+        format!(r#"{{"jsonrpc":"2.0","id":{id},"error":{{"code":{code},"message":{message}}}}}"#).into()
     }
 }
 
 impl Drop for Reply {
     fn drop(&mut self) {
-        self.refusal(-32603, "the caller is gone");
+        self.refusal(Refused::gone());
     }
 }

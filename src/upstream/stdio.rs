@@ -26,18 +26,20 @@ use std::sync::Arc;
 
 use bytes::Bytes;
 use tokio::sync::mpsc;
+use tokio::time::Instant;
 use tokio_util::task::TaskTracker;
 
 pub use guard::Guard;
 pub use leave::Patience;
 pub use seal::seal_process;
 
+use self::handshake::{Meeting, Unmet};
 use self::leave::Leave;
 use self::process::Process;
 use self::stderr::Tail;
 use self::supervisor::Supervisor;
 use self::wire::Wire;
-use super::{Failure, Hello, Introduction, Known, Listener, UpstreamId};
+use super::{Failure, Hello, Introduction, Known, Listener, Outgoing, UpstreamId};
 use crate::protocol::envelope::Response;
 use crate::settings::ServerSettings;
 use crate::telemetry::Metrics;
@@ -46,7 +48,7 @@ use crate::telemetry::Metrics;
 /// own time limits), and the link's answers to the child are dropped.
 const OUTBOX: usize = 256;
 
-/// One child process, initialized. Dropping it ends the child, by its supervisor.
+/// One child process, introduced. Dropping it ends the child, by its supervisor.
 pub struct StdioLink {
     running: Running,
     introduction: Arc<Introduction>,
@@ -62,7 +64,8 @@ struct Running {
 // === impl StdioLink ===
 
 impl StdioLink {
-    /// Starts the server's process and initializes it, within its `timeouts.start`.
+    /// Starts the server's process and finds out who it is, within its `timeouts.start`: it is asked for its era
+    /// unless that is known, and initialized if it is legacy (T64).
     ///
     /// # Errors
     /// [`Failure`] in layer `process` if it did not start or ended, in layer `handshake` if it did not answer well.
@@ -80,10 +83,21 @@ impl StdioLink {
         tasks: &TaskTracker,
         metrics: &Arc<Metrics>,
     ) -> Result<Self, Failure> {
+        let deadline = Instant::now() + server.timeouts.start;
+        let start = || Running::start(&server, epoch, listener.clone(), guard, tasks, metrics);
         let opened = async {
-            let running = Running::start(&server, epoch, listener, guard, tasks, metrics)?;
-            let introduction = running.introduce(&server, &known, &hello).await?;
-            Ok(Self { running, introduction: Arc::new(introduction) })
+            let mut running = start()?;
+            let mut met = running.meet(Meeting::with(&server, &known), &hello, deadline).await;
+            if let Err(Unmet::Ended(_)) = met {
+                tracing::info!(
+                    server = server.name,
+                    "the process ended when it was asked `server/discover`; it is started again and initialized"
+                );
+                running.gone().await;
+                running = start()?;
+                met = running.meet(Meeting::InitializeOnly, &hello, deadline).await;
+            }
+            Ok(Self { running, introduction: Arc::new(met.map_err(Unmet::into_failure)?) })
         }
         .await;
         let outcome = opened.as_ref().map_or_else(|e: &Failure| e.layer.as_str(), |_| "ok");
@@ -98,7 +112,7 @@ impl StdioLink {
         self
     }
 
-    /// What the server said in `initialize`.
+    /// What the server said in `initialize` or `server/discover`.
     pub fn introduction(&self) -> Arc<Introduction> {
         Arc::clone(&self.introduction)
     }
@@ -118,10 +132,10 @@ impl StdioLink {
     pub async fn call(
         &self,
         id: UpstreamId,
-        message: Bytes,
+        request: impl Into<Outgoing>,
         listener: Arc<dyn Listener>,
     ) -> Result<Response, Failure> {
-        self.running.wire.call(id, message, listener).await
+        self.running.wire.call(id, request, listener).await
     }
 
     /// Sends a notification.
@@ -205,18 +219,16 @@ impl Running {
         Ok(Self { wire, leave, tail })
     }
 
-    /// Asks for the era where it is not known, then `initialize` and `notifications/initialized` (L1, T64).
-    async fn introduce(
-        &self,
-        server: &ServerSettings,
-        known: &Known,
-        hello: &Hello,
-    ) -> Result<Introduction, Failure> {
-        let handshake = handshake::run(&self.wire, known, hello);
-        let introduced = tokio::time::timeout(server.timeouts.start, handshake).await;
-        let introduced = introduced.unwrap_or_else(|_| Err(handshake::too_slow(server, self.tail.count())));
+    /// Finds out who the child is, before `deadline`.
+    async fn meet(&self, meeting: Meeting, hello: &Hello, deadline: Instant) -> Result<Introduction, Unmet> {
+        let met = handshake::run(&self.wire, meeting, hello, deadline, || self.tail.count()).await;
         // A child that is of no use has nothing to finish either.
-        introduced.inspect_err(|_| self.leave.ask(Patience::NONE))
+        met.inspect_err(|_| self.leave.ask(Patience::NONE))
+    }
+
+    /// Waits until a child that was asked to leave is gone: the next may need what it held.
+    async fn gone(&self) {
+        self.leave.done(Patience::NONE).await;
     }
 }
 

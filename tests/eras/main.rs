@@ -15,6 +15,12 @@ mod gateway;
 #[path = "../support/http_server.rs"]
 mod http_server;
 
+mod edge;
 mod kit;
+mod leaving;
+mod legacy_callers;
 mod pairings;
 mod parked;
+mod rounds;
+mod sessionless;
+mod stdio_servers;

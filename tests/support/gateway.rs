@@ -29,6 +29,8 @@ pub(crate) const SCRIPTED: &str = env!("CARGO_BIN_EXE_scripted-stdio");
 /// A gateway that is being put together.
 pub(crate) struct Setup {
     settings: Settings,
+    /// The address it takes itself to listen on.
+    known_as: Option<SocketAddr>,
 }
 
 /// A gateway that runs; it ends when dropped.
@@ -57,7 +59,7 @@ impl TestGateway {
         settings.shutdown.delay = Duration::ZERO;
         settings.shutdown.drain = Duration::from_secs(2);
         settings.streams.retry = Duration::from_millis(50);
-        Setup { settings }
+        Setup { settings, known_as: None }
     }
 
     /// A client of one of its endpoints.
@@ -191,11 +193,18 @@ impl Setup {
         self
     }
 
+    /// Makes it believe that callers from everywhere can reach it.
+    pub(crate) fn off_loopback(mut self) -> Self {
+        self.known_as = Some(([192, 0, 2, 1], 80).into());
+        self
+    }
+
     /// Starts it.
     pub(crate) async fn start(self) -> TestGateway {
         let listener = TcpListener::bind("127.0.0.1:0").await.expect("a port");
         let address = listener.local_addr().expect("an address");
-        let gateway = Gateway::build(self.settings, address, Watch::Nobody).expect("a gateway");
+        let gateway = Gateway::build(self.settings, self.known_as.unwrap_or(address), Watch::Nobody)
+            .expect("a gateway");
         let (metrics, relay) = (gateway.metrics(), gateway.relay());
         let admin = TcpListener::bind("127.0.0.1:0").await.expect("a port");
         let operators = admin.local_addr().expect("an address");

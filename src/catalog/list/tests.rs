@@ -47,3 +47,23 @@ fn repeated_items_are_no_fault() {
     let list = read(&[page, page]);
     assert_eq!((list.items.len(), list.quarantined), (2, 0));
 }
+
+const MIRRORED: &str = r#"{"tools":[
+    {"name":"good","inputSchema":{"properties":{"r":{"type":"string","x-mcp-header":"Region"}}}},
+    {"name":"bad","inputSchema":{"properties":{"r":{"type":"number","x-mcp-header":"Rate"}}}},
+    {"name":"plain","inputSchema":{}}]}"#;
+
+/// T49, case-G15: a tool that no client may call over HTTP is left out there and counted, and only there.
+#[test]
+fn tools_with_bad_annotations_are_quarantined_where_headers_are_mirrored() {
+    let mut reader = ListReader::new(Kind::Tools, "u1").mirroring();
+    reader.page(MIRRORED).expect("a page");
+    let list = reader.finish();
+    let names: Vec<_> = list.items.iter().map(|i| i.own.as_ref()).collect();
+    assert_eq!((names, list.quarantined), (vec!["good", "plain"], 1));
+    assert_eq!(list.annotations("good").map(|found| found.len()), Some(1));
+    assert!(list.annotations("plain").is_none());
+    let elsewhere = read(&[MIRRORED]);
+    assert_eq!((elsewhere.items.len(), elsewhere.quarantined), (3, 0));
+    assert!(elsewhere.annotations("good").is_some() && elsewhere.annotations("bad").is_none());
+}

@@ -11,7 +11,7 @@ use crate::catalog::shelf::CallerClass;
 use crate::catalog::shelves::Shelves;
 use crate::protocol::capability::CapabilityClass;
 use crate::protocol::object::{Object, items, quoted};
-use crate::protocol::revision::Revision;
+use crate::protocol::revision::{Era, Revision};
 use crate::settings::ServerSettings;
 use crate::settings::servers::TransportSettings;
 use crate::upstream::Introduction;
@@ -71,7 +71,7 @@ pub(super) fn take(text: &str, shelves: &Shelves) -> Result<(), &'static str> {
     let introduction = file.get("introduction").map(introduction).transpose()?;
     let mut read = Vec::new();
     for raw in file.get("lists").and_then(items).ok_or("it has no lists")? {
-        read.push(list(raw, &server.name)?);
+        read.push(list(raw, server, introduction.as_ref())?);
     }
     if let Some(introduction) = introduction {
         shelves.restore(introduction);
@@ -113,13 +113,16 @@ fn introduction(raw: &str) -> Result<Introduction, &'static str> {
     })
 }
 
-fn list(raw: &str, server: &str) -> Result<Kept, &'static str> {
+fn list(raw: &str, server: &ServerSettings, said: Option<&Introduction>) -> Result<Kept, &'static str> {
     let list = Object::parse(raw).map_err(|_| "a list is no object")?;
     let member = list.text("kind").ok_or("a list has no kind")?;
     let kind = Kind::ALL.into_iter().find(|k| k.member() == member).ok_or("a list has an unknown kind")?;
     let classes = list.get("classes").and_then(items).ok_or("a list has no classes")?;
     let classes: Option<Vec<CallerClass>> = classes.into_iter().map(class).collect();
-    let mut reader = ListReader::new(kind, server);
+    let over_http = matches!(server.transport, TransportSettings::Http(_));
+    let mirrors = over_http && said.is_some_and(|said| said.revision.era() == Era::Modern);
+    let reader = ListReader::new(kind, &server.name);
+    let mut reader = if mirrors { reader.mirroring() } else { reader };
     let raws = list.get("items").and_then(items).ok_or("a list has no items")?;
     raws.into_iter().for_each(|raw| reader.item(raw));
     Ok((kind, classes.ok_or("a list has a class that is none")?, Arc::new(reader.finish())))

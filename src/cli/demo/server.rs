@@ -10,40 +10,30 @@ use bytes::Bytes;
 use serde_json::{Value, json};
 
 use super::call::{Call, Cancelled};
-use super::{texts, tools};
-use crate::protocol::capability::{Capability, CapabilityClass};
+use super::client::Client;
+use super::refusal::Refusal;
+use super::texts;
+use super::tools::{self, Asked};
 use crate::protocol::envelope::{self, Malformed, Message, Notification, Request, Response};
 use crate::protocol::error::Code;
 use crate::protocol::method::Method;
-use crate::protocol::object::{Object, quoted};
-use crate::protocol::revision::Revision;
+use crate::protocol::object::Object;
+use crate::protocol::revision::Era;
 use crate::store::lock;
 
 /// The server, shared by the threads of its calls.
 #[derive(Clone)]
 pub(super) struct Server(Arc<Shared>);
 
-/// An error of a request.
-#[derive(Debug)]
-pub(super) struct Refusal {
-    pub(super) code: Code,
-    pub(super) message: String,
-}
-
 struct Shared {
     send: Box<dyn Fn(String) + Send + Sync>,
+    /// Who introduced itself, in the legacy era.
     client: Mutex<Client>,
     /// Running calls by raw id.
     calls: Mutex<HashMap<Box<str>, Arc<Call>>>,
     /// Calls that wait for an answer, by the raw id of their question.
     questions: Mutex<HashMap<Box<str>, Arc<Call>>>,
     asked: AtomicU64,
-}
-
-#[derive(Clone, Copy)]
-struct Client {
-    revision: Revision,
-    class: CapabilityClass,
 }
 
 /// Calls that may run at once; beyond that a call is refused.
@@ -57,10 +47,9 @@ const LEVELS: [&str; 8] = ["debug", "info", "notice", "warning", "error", "criti
 impl Server {
     /// A server that writes its messages with `send`.
     pub(super) fn new(send: impl Fn(String) + Send + Sync + 'static) -> Self {
-        let client = Client { revision: Revision::LATEST_LEGACY, class: CapabilityClass::NONE };
         Self(Arc::new(Shared {
             send: Box::new(send),
-            client: Mutex::new(client),
+            client: Mutex::new(Client::unknown()),
             calls: Mutex::default(),
             questions: Mutex::default(),
             asked: AtomicU64::new(0),
@@ -79,7 +68,7 @@ impl Server {
             Err(Malformed::Batch) if lock(&self.0.client).revision.allows_batches() => {
                 match envelope::batch(line, MOST_IN_BATCH) {
                     Ok(parts) => parts.iter().for_each(|part| self.hear(part)),
-                    Err(malformed) => self.refuse("null", Refusal::of(&malformed)),
+                    Err(malformed) => self.refuse("null", &Refusal::malformed(&malformed)),
                 }
             }
             Err(malformed) => {
@@ -87,7 +76,7 @@ impl Server {
                     Malformed::Shape { id: Some(id), .. } => id,
                     _ => "null",
                 };
-                self.refuse(id, Refusal::of(&malformed));
+                self.refuse(id, &Refusal::malformed(&malformed));
             }
         }
     }
@@ -97,12 +86,7 @@ impl Server {
         self.send(format!(r#"{{"jsonrpc":"2.0","method":"{method}","params":{params}}}"#));
     }
 
-    /// Whether the client shows forms.
-    pub(super) fn may_ask(&self) -> bool {
-        lock(&self.0.client).class.has(Capability::ElicitationForm)
-    }
-
-    /// Asks the client on behalf of `call`; gives the raw `result`, or `None` if none comes.
+    /// Asks a legacy client on behalf of `call`; gives the raw `result`, or `None` if none comes.
     pub(super) fn ask(
         &self,
         method: &str,
@@ -121,65 +105,63 @@ impl Server {
     fn request(&self, request: &Request) {
         let params = match request.params().map(Object::parse).transpose() {
             Ok(params) => params.unwrap_or_default(),
-            Err(_) => return self.refuse(request.id(), Refusal::params("`params` must be an object")),
+            Err(_) => return self.refuse(request.id(), &Refusal::params("`params` must be an object")),
         };
-        let result = match request.method() {
+        let known = *lock(&self.0.client);
+        let client = match Client::of(&params, known) {
+            Ok(client) => client,
+            Err(refusal) => return self.refuse(request.id(), &refusal),
+        };
+        let method = request.method();
+        let result = match method {
+            Method::Initialize | Method::Ping | Method::SetLevel if client.era() == Era::Modern => {
+                Err(unknown(method))
+            }
+            Method::Discover if client.era() == Era::Modern => Ok(client.introduction()),
             Method::Initialize => Ok(self.initialize(&params)),
             Method::Ping => Ok(json!({})),
             Method::ToolsList => Ok(tools::list()),
-            Method::ToolsCall => return self.call(request, &params),
+            Method::ToolsCall => return self.call(request, &params, client),
             Method::ResourcesList => Ok(texts::resources()),
             Method::ResourceTemplatesList => Ok(texts::templates()),
-            Method::ResourcesRead => texts::read(&params),
+            Method::ResourcesRead => texts::read(&params, client),
             Method::PromptsList => Ok(texts::prompts()),
             Method::PromptsGet => texts::prompt(&params),
             Method::Complete => texts::complete(&params),
             Method::SetLevel => set_level(&params),
-            other => {
-                Err(Refusal { code: Code::MethodNotFound, message: format!("there is no method {other}") })
-            }
+            other => Err(unknown(other)),
         };
-        self.conclude(request.id(), result);
+        self.conclude(request, client, result);
     }
 
     fn initialize(&self, params: &Object<'_>) -> Value {
-        let asked = params.text("protocolVersion").unwrap_or_default();
-        let revision = Revision::legacy(&asked).unwrap_or(Revision::LATEST_LEGACY);
-        let class = CapabilityClass::of(params.get("capabilities").unwrap_or_default());
-        *lock(&self.0.client) = Client { revision, class };
-        json!({
-            "protocolVersion": revision.as_str(),
-            "capabilities": {"tools": {}, "resources": {}, "prompts": {}, "completions": {}, "logging": {}},
-            "serverInfo": {"name": "mcpgate-demo", "version": env!("CARGO_PKG_VERSION")},
-            "instructions": "A server to try things out with: count words, wait with progress, ask the user.",
-        })
+        let client = Client::introduced(params);
+        *lock(&self.0.client) = client;
+        client.introduction()
     }
 
-    fn call(&self, request: &Request, params: &Object<'_>) {
+    fn call(&self, request: &Request, params: &Object<'_>, client: Client) {
         let name = params.text("name").unwrap_or_default();
         if !tools::has(&name) {
-            return self.refuse(request.id(), Refusal::params(format!("there is no tool {name}")));
+            return self.refuse(request.id(), &Refusal::params(format!("there is no tool {name}")));
         }
         let call = Arc::new(Call::default());
         {
             let mut calls = lock(&self.0.calls);
             if calls.len() >= MOST_CALLS {
                 drop(calls);
-                let message = format!("{MOST_CALLS} calls run already; try again");
-                return self.refuse(request.id(), Refusal { code: Code::Internal, message });
+                let full = Refusal::new(Code::Internal, format!("{MOST_CALLS} calls run already; try again"));
+                return self.refuse(request.id(), &full);
             }
             calls.insert(request.id().into(), Arc::clone(&call));
         }
         let (server, request, name) = (self.clone(), request.clone(), name.into_owned());
         thread::spawn(move || {
-            let part =
-                |name| request.params().and_then(|raw| Object::parse(raw).ok()).and_then(|p| p.get(name));
-            let arguments = part("arguments").and_then(|raw| Object::parse(raw).ok()).unwrap_or_default();
-            let meta = part("_meta").and_then(|raw| Object::parse(raw).ok()).unwrap_or_default();
-            let outcome = tools::run(&server, &call, &name, &arguments, meta.get("progressToken"));
+            let asked = Asked::of(&request, client);
+            let outcome = tools::run(&server, &call, &name, &asked);
             lock(&server.0.calls).remove(request.id());
             if let Ok(result) = outcome {
-                server.conclude(request.id(), result);
+                server.conclude(&request, client, result);
             }
         });
     }
@@ -203,16 +185,16 @@ impl Server {
         }
     }
 
-    fn conclude(&self, id: &str, result: Result<Value, Refusal>) {
-        match result {
+    fn conclude(&self, request: &Request, client: Client, result: Result<Value, Refusal>) {
+        let id = request.id();
+        match result.map(|result| client.dress(request.method(), result)) {
             Ok(result) => self.send(format!(r#"{{"jsonrpc":"2.0","id":{id},"result":{result}}}"#)),
-            Err(refusal) => self.refuse(id, refusal),
+            Err(refusal) => self.refuse(id, &refusal),
         }
     }
 
-    fn refuse(&self, id: &str, Refusal { code, message }: Refusal) {
-        let (code, message) = (code.number(), quoted(&message));
-        self.send(format!(r#"{{"jsonrpc":"2.0","id":{id},"error":{{"code":{code},"message":{message}}}}}"#));
+    fn refuse(&self, id: &str, refusal: &Refusal) {
+        self.send(refusal.to_response(id));
     }
 
     fn send(&self, message: String) {
@@ -220,23 +202,8 @@ impl Server {
     }
 }
 
-// === impl Refusal ===
-
-impl Refusal {
-    /// Wrong parameters.
-    pub(super) fn params(message: impl Into<String>) -> Self {
-        Self { code: Code::InvalidParams, message: message.into() }
-    }
-
-    /// A parameter that is not there, or of another type.
-    pub(super) fn missing(name: &str) -> Self {
-        Self::params(format!("`{name}` is missing or of another type"))
-    }
-
-    fn of(malformed: &Malformed) -> Self {
-        let code = if matches!(malformed, Malformed::Json(_)) { Code::Parse } else { Code::InvalidRequest };
-        Self { code, message: malformed.to_string() }
-    }
+fn unknown(method: &Method) -> Refusal {
+    Refusal::new(Code::MethodNotFound, format!("there is no method {method}"))
 }
 
 fn set_level(params: &Object<'_>) -> Result<Value, Refusal> {

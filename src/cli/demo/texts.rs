@@ -2,9 +2,11 @@
 
 use serde_json::{Value, json};
 
-use super::server::Refusal;
+use super::client::Client;
+use super::refusal::Refusal;
 use crate::protocol::error::Code;
 use crate::protocol::object::Object;
+use crate::protocol::revision::Era;
 
 const README: &str = "\
 This is the demo server of mcpgate.
@@ -30,16 +32,17 @@ pub(super) fn templates() -> Value {
     }]})
 }
 
-pub(super) fn read(params: &Object<'_>) -> Result<Value, Refusal> {
+pub(super) fn read(params: &Object<'_>, client: Client) -> Result<Value, Refusal> {
     let uri = params.text("uri").ok_or_else(|| Refusal::missing("uri"))?;
     let (kind, text) = match uri.strip_prefix(GREETING) {
         _ if uri == README_URI => ("text/markdown", README.to_owned()),
         Some(name) if !name.is_empty() => ("text/plain", format!("Hello, {name}!")),
         _ => {
-            return Err(Refusal {
-                code: Code::ResourceNotFound,
-                message: format!("there is no resource {uri}"),
-            });
+            let code = match client.era() {
+                Era::Legacy => Code::ResourceNotFound,
+                Era::Modern => Code::InvalidParams,
+            };
+            return Err(Refusal::new(code, format!("there is no resource {uri}")));
         }
     };
     Ok(json!({"contents": [{"uri": uri, "mimeType": kind, "text": text}]}))

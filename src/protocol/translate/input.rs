@@ -1,152 +1,132 @@
-//! Questions of legacy servers as modern callers are asked them, and the answers that may go back (R2, R3, X34).
+//! Input requests: what a modern server wants to know before it goes on with a request (R1 to R3).
 
-use bytes::Bytes;
+use std::borrow::Cow;
 
-use super::Change;
-use super::members::cut;
+use super::members::{cut, put_first};
 use crate::protocol::edit::Edit;
-use crate::protocol::envelope::Request;
-use crate::protocol::meta;
+use crate::protocol::envelope::Response;
 use crate::protocol::method::Method;
-use crate::protocol::object::{Object, items};
+use crate::protocol::object::{Object, quoted};
+use crate::protocol::revision::Revision;
 
-/// Members of a question's params that 2026-07-28 does not know: the id of a URL elicitation (X15), and what would
-/// make a task of the question.
-const GONE: [&str; 2] = ["elicitationId", "task"];
+/// What the result of a modern server is.
+#[derive(Debug)]
+pub enum ModernResult<'a> {
+    /// The end of the request.
+    Complete,
+    /// The server wants input first.
+    Wanting(InputRequired<'a>),
+    /// Nothing the protocol knows in this place; why, for a person (R1, R2, M13).
+    Malformed(&'static str),
+}
 
-/// A question as an entry of `inputRequests`: its method, and its params as the server wrote them but for what
-/// 2026-07-28 does not know.
-///
-/// # Errors
-/// Why the params cannot be read.
-pub fn input_request(method: &Method, params: Option<&str>) -> Result<String, String> {
-    let raw = params.unwrap_or("{}");
-    let params = Object::parse(raw).map_err(|e| format!("params cannot be read: {e}"))?;
-    let meta_raw = params.get("_meta");
-    let meta = meta_raw.and_then(|raw| Object::parse(raw).ok()).unwrap_or_default();
-    let keeps_meta = meta.iter().any(|(name, _)| !is_gone_meta(name));
-    let gone = |name: &str| GONE.contains(&name) || (name == "_meta" && !keeps_meta);
-    let mut changes = cut(raw.as_bytes(), raw, &params, gone);
-    if let Some(meta_raw) = meta_raw.filter(|_| keeps_meta) {
-        changes.extend(cut(raw.as_bytes(), meta_raw, &meta, is_gone_meta));
+/// What a server wants before it goes on.
+#[derive(Debug)]
+pub struct InputRequired<'a> {
+    /// What its client is to be asked; empty if it only wants to be tried again (R7).
+    pub requests: Vec<InputRequest<'a>>,
+    /// What it must be given back exactly, raw.
+    pub state: Option<&'a str>,
+}
+
+/// One thing a client is to be asked.
+#[derive(Debug)]
+pub struct InputRequest<'a> {
+    /// By which the server knows the answer.
+    pub key: Cow<'a, str>,
+    /// One of `elicitation/create`, `sampling/createMessage` and `roots/list`.
+    pub method: Method,
+    /// A raw object, if there are any.
+    pub params: Option<&'a str>,
+}
+
+/// Reads what a modern server answered to `method`. Only what looks like a want for input is parsed, so that a
+/// complete result costs a look at its bytes.
+pub fn read<'a>(method: &Method, response: &'a Response) -> ModernResult<'a> {
+    let Some(result) = response.result() else { return ModernResult::Complete };
+    let says = |word: &str| memchr::memmem::find(result.as_bytes(), word.as_bytes()).is_some();
+    if !says("\"input_required\"") && (says("\"complete\"") || !says("\"resultType\"")) {
+        return ModernResult::Complete;
     }
-    let params = edited(raw.as_bytes(), changes);
-    Ok(format!(r#"{{"method":"{method}","params":{}}}"#, String::from_utf8_lossy(&params)))
-}
-
-/// What goes from a question's `_meta`: the progress token, for nothing can be told under it, and all that the
-/// protocol reserves.
-fn is_gone_meta(name: &str) -> bool {
-    name == meta::PROGRESS_TOKEN || name.starts_with(meta::RESERVED)
-}
-
-/// A retry as its request was at first: without the state and the answers.
-pub fn at_first(retry: &Request) -> Bytes {
-    let raw = retry.params().unwrap_or_default();
-    let params = Object::parse(raw).unwrap_or_default();
-    let changes = cut(retry.bytes(), raw, &params, |name| matches!(name, "requestState" | "inputResponses"));
-    edited(retry.bytes(), changes)
-}
-
-fn edited(text: &[u8], changes: Vec<Change>) -> Bytes {
-    changes.into_iter().fold(Edit::of(text), |edit, (place, new)| edit.replace_owned(place, new)).finish()
-}
-
-/// Whether `raw` is an answer to a question of this method (R3, R6).
-///
-/// # Errors
-/// What is wrong with it.
-pub fn check_answer(method: &Method, raw: &str) -> Result<(), &'static str> {
-    let answer = Object::parse(raw).map_err(|_| "must be an object that names no member twice")?;
-    let is = |name: &str, first: &[char]| answer.get(name).is_some_and(|raw| raw.starts_with(first));
-    match method {
-        Method::ElicitationCreate => match answer.text("action").as_deref() {
-            Some("accept" | "decline" | "cancel") => {
-                let content = answer.get("content").filter(|raw| *raw != "null");
-                if content.is_some_and(|raw| !raw.starts_with('{')) {
-                    return Err("needs an object as `content`");
-                }
-                Ok(())
-            }
-            _ => Err("needs an `action`: \"accept\", \"decline\" or \"cancel\""),
-        },
-        Method::RootsList if !is("roots", &['[']) => Err("needs an array `roots`"),
-        Method::SamplingCreate
-            if !(is("role", &['"']) && is("model", &['"']) && is("content", &['{', '['])) =>
-        {
-            Err("needs `role`, `content` and `model`")
+    // A result that cannot be read is for its caller to judge.
+    let Ok(result) = Object::parse(result) else { return ModernResult::Complete };
+    match result.text("resultType").as_deref() {
+        Some("complete") => ModernResult::Complete,
+        None if result.get("resultType").is_none() => ModernResult::Complete,
+        Some("input_required") => {
+            wanting(method, &result).map_or_else(ModernResult::Malformed, ModernResult::Wanting)
         }
-        _ => Ok(()),
+        _ => ModernResult::Malformed("its result is of a type that was not agreed on"),
     }
 }
 
-/// The URL elicitations that a legacy server wants done before a call (-32042), as entries of `inputRequests`;
-/// `None` if this is another error.
-pub fn required_urls(error: &str) -> Option<Vec<String>> {
-    memchr::memmem::find(error.as_bytes(), b"-32042")?;
-    let error = Object::parse(error).ok()?;
-    (error.get("code")? == "-32042").then_some(())?;
-    let data = Object::parse(error.get("data").unwrap_or("{}")).unwrap_or_default();
-    let all = data.get("elicitations").and_then(items).unwrap_or_default();
-    let wanted = all.into_iter().filter(|raw| is_url(raw));
-    Some(wanted.filter_map(|raw| input_request(&Method::ElicitationCreate, Some(raw)).ok()).collect())
+fn wanting<'a>(method: &Method, result: &Object<'a>) -> Result<InputRequired<'a>, &'static str> {
+    if !matches!(method, Method::ToolsCall | Method::PromptsGet | Method::ResourcesRead) {
+        return Err("it wants input for a method that takes none");
+    }
+    let present = |name| result.get(name).filter(|raw| *raw != "null");
+    let state = present("requestState");
+    if state.is_some_and(|raw| !raw.starts_with('"')) {
+        return Err("its requestState is no string");
+    }
+    let requests = match present("inputRequests") {
+        None => Vec::new(),
+        Some(raw) => {
+            let all = Object::parse(raw).map_err(|_| "its inputRequests cannot be read")?;
+            all.into_members().map(|(key, raw)| InputRequest::read(key, raw)).collect::<Result<_, _>>()?
+        }
+    };
+    if requests.is_empty() && state.is_none() {
+        return Err("it wants input and does not say which");
+    }
+    Ok(InputRequired { requests, state })
 }
 
-fn is_url(elicitation: &str) -> bool {
-    Object::parse(elicitation)
-        .is_ok_and(|e| e.text("mode").as_deref() == Some("url") && e.text("url").is_some())
+// === impl InputRequest ===
+
+impl<'a> InputRequest<'a> {
+    fn read(key: Cow<'a, str>, raw: &'a str) -> Result<Self, &'static str> {
+        let request = Object::parse(raw).map_err(|_| "one of its inputRequests cannot be read")?;
+        let method = request.text("method").map(Method::from);
+        let params = request.get("params").filter(|raw| *raw != "null");
+        if params.is_some_and(|raw| Object::parse(raw).is_err()) {
+            return Err("one of its inputRequests has params that cannot be read");
+        }
+        match (method, params) {
+            (Some(method @ (Method::ElicitationCreate | Method::SamplingCreate)), Some(_))
+            | (Some(method @ Method::RootsList), _) => Ok(Self { key, method, params }),
+            (Some(Method::ElicitationCreate | Method::SamplingCreate), None) => {
+                Err("one of its inputRequests has no params")
+            }
+            _ => Err("one of its inputRequests has a method that is none"),
+        }
+    }
+
+    /// The request as a legacy caller of `revision` takes it, with a placeholder for its id. `elicitation_id` is for
+    /// a request to open a URL, which needs one since no revision has both (X15).
+    pub fn message(&self, revision: Revision, elicitation_id: impl FnOnce() -> String) -> String {
+        let method = self.method.as_str();
+        let head = format!(r#"{{"jsonrpc":"2.0","id":0,"method":"{method}""#);
+        let Some(raw) = self.params else { return head + "}" };
+        let params = Object::parse(raw).unwrap_or_default();
+        let mut changes = Vec::new();
+        if self.method == Method::ElicitationCreate {
+            if params.text("mode").is_some_and(|mode| mode == "url") && params.get("elicitationId").is_none()
+            {
+                let member = format!(r#""elicitationId":{}"#, quoted(&elicitation_id()));
+                changes.push(put_first(raw.as_bytes(), raw, &member));
+            }
+            // Before there were two modes, there was no word for them (X53).
+            if revision < Revision::V2025_11_25 {
+                changes.extend(cut(raw.as_bytes(), raw, &params, |name| name == "mode"));
+            }
+        }
+        let edit =
+            changes.into_iter().fold(Edit::of(raw.as_bytes()), |e, (at, new)| e.replace_owned(at, new));
+        let params = edit.finish();
+        format!(r#"{head},"params":{}}}"#, String::from_utf8_lossy(&params))
+    }
 }
 
 #[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn params_pass_but_for_what_the_era_does_not_know() {
-        let asked = |params| input_request(&Method::ElicitationCreate, params).expect("an entry");
-        let plain = r#"{ "mode":"form", "message" : "?","x":1.0 }"#;
-        assert_eq!(asked(Some(plain)), format!(r#"{{"method":"elicitation/create","params":{plain}}}"#));
-        let url = r#"{"mode":"url","elicitationId":"e","url":"https://x.test","task":{"ttl":1},"_meta":{"progressToken":1}}"#;
-        assert_eq!(
-            asked(Some(url)),
-            r#"{"method":"elicitation/create","params":{"mode":"url","url":"https://x.test"}}"#
-        );
-        let meta =
-            r#"{"_meta":{"progressToken":1,"a.b/c":1.0,"io.modelcontextprotocol/related-task":{}},"y":2}"#;
-        assert_eq!(
-            asked(Some(meta)),
-            r#"{"method":"elicitation/create","params":{"_meta":{"a.b/c":1.0},"y":2}}"#
-        );
-        assert_eq!(asked(None), r#"{"method":"elicitation/create","params":{}}"#);
-    }
-
-    #[test]
-    fn an_answer_has_the_form_of_its_question() {
-        use Method::{ElicitationCreate, RootsList, SamplingCreate};
-        for (method, raw, good) in [
-            (&ElicitationCreate, r#"{"action":"accept","content":{}}"#, true),
-            (&ElicitationCreate, r#"{"action":"decline","content":null}"#, true),
-            (&ElicitationCreate, r#"{"action":"accept","content":[]}"#, false),
-            (&ElicitationCreate, r#"{"action":"yes"}"#, false),
-            (&ElicitationCreate, "null", false),
-            (&RootsList, r#"{"roots":[]}"#, true),
-            (&RootsList, r#"{"roots":{}}"#, false),
-            (&SamplingCreate, r#"{"role":"assistant","content":{"type":"text"},"model":"m"}"#, true),
-            (&SamplingCreate, r#"{"role":"assistant","content":[],"model":"m"}"#, true),
-            (&SamplingCreate, r#"{"role":"assistant","content":"text","model":"m"}"#, false),
-            (&SamplingCreate, "[]", false),
-        ] {
-            assert_eq!(check_answer(method, raw).is_ok(), good, "{method} {raw}");
-        }
-    }
-
-    #[test]
-    fn only_url_elicitations_are_required() {
-        let error = r#"{"code":-32042,"message":"m","data":{"elicitations":[{"mode":"url","elicitationId":"e","url":"https://x.test","message":"?"},{"mode":"form"}]}}"#;
-        let wanted =
-            r#"{"method":"elicitation/create","params":{"mode":"url","url":"https://x.test","message":"?"}}"#;
-        assert_eq!(required_urls(error), Some(vec![wanted.to_owned()]));
-        assert_eq!(required_urls(r#"{"code":-32042,"message":"m"}"#), Some(vec![]));
-        assert_eq!(required_urls(r#"{"code":-1,"message":"-32042"}"#), None);
-    }
-}
+mod tests;

@@ -9,9 +9,9 @@ use tokio_util::task::TaskTracker;
 use crate::protocol::edit::{Edit, Text};
 use crate::protocol::envelope::{Message, Request};
 use crate::protocol::error::RpcError;
+use crate::relay::Session;
 use crate::relay::outlet::Outlet;
-use crate::relay::{Conversation, Session};
-use crate::session::live::Running;
+use crate::relay::seat::Seat;
 
 /// What a modern request led to.
 pub(in crate::relay) enum Served {
@@ -41,7 +41,7 @@ pub(in crate::relay) struct Carried {
     cancelled: CancellationToken,
     tasks: TaskTracker,
     /// It counts as a running request of its session from its beginning to its answer, parked or not.
-    running: Option<Running<Conversation>>,
+    seat: Option<Seat>,
 }
 
 // === impl Carried ===
@@ -51,22 +51,21 @@ impl Carried {
         work: Work,
         outlet: Arc<Outlet>,
         request: Request,
-        session: Arc<Session>,
-        running: Running<Conversation>,
+        seat: Seat,
         cancelled: CancellationToken,
         tasks: TaskTracker,
     ) -> Self {
         Self {
             work: Some(work),
+            session: seat.session.clone(),
             done: None,
             outlet,
-            session,
             request,
             call: None,
             retried: false,
             cancelled,
             tasks,
-            running: Some(running),
+            seat: Some(seat),
         }
     }
 
@@ -132,10 +131,10 @@ impl Drop for Carried {
         let Some(work) = self.work.take() else { return };
         self.outlet.abandon();
         self.cancelled.cancel();
-        let running = self.running.take();
+        let seat = self.seat.take();
         self.tasks.spawn(async move {
             work.await;
-            drop(running);
+            drop(seat);
         });
     }
 }

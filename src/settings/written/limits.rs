@@ -30,6 +30,9 @@ pub struct Limits {
     /// gets an error to its question. Of one session, half of `inFlightPerSession`.
     #[schemars(range(min = 1))]
     pub parked_per_tenant: u32,
+    /// Open `subscriptions/listen` streams of one principal; over it 429 with `Retry-After`.
+    #[schemars(range(min = 1))]
+    pub listens_per_principal: u32,
 }
 
 /// A default of the settings as it is written.
@@ -51,6 +54,7 @@ impl Default for Limits {
             connections: count(default.connections),
             in_flight_per_session: count(default.in_flight_per_session),
             parked_per_tenant: count(default.parked_per_tenant),
+            listens_per_principal: count(default.listens_per_principal),
         }
     }
 }
@@ -66,6 +70,7 @@ impl From<Limits> for LimitSettings {
             connections: written.connections as usize,
             in_flight_per_session: written.in_flight_per_session as usize,
             parked_per_tenant: written.parked_per_tenant as usize,
+            listens_per_principal: written.listens_per_principal as usize,
         }
     }
 }

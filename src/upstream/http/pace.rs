@@ -14,7 +14,7 @@ pub struct Pace {
 
 /// Waits that double, with jitter of 20 % either way.
 #[derive(Debug)]
-pub(super) struct Backoff {
+pub struct Backoff {
     pace: Pace,
     next: Duration,
 }
@@ -30,12 +30,13 @@ impl Default for Pace {
 // === impl Backoff ===
 
 impl Backoff {
-    pub(super) fn new(pace: Pace) -> Self {
+    /// Begins with the first wait.
+    pub fn new(pace: Pace) -> Self {
         Self { pace, next: pace.first }
     }
 
     /// The next wait.
-    pub(super) fn wait(&mut self) -> Duration {
+    pub fn wait(&mut self) -> Duration {
         let wait = self.next.min(self.pace.most);
         self.next = wait.saturating_mul(2);
         // A hasher's random keys are random enough to keep many gateways from knocking at once.
@@ -43,7 +44,8 @@ impl Backoff {
         wait.saturating_mul(800 + u32::try_from(roll).unwrap_or(200)) / 1000
     }
 
-    pub(super) fn reset(&mut self) {
+    /// Begins anew.
+    pub fn reset(&mut self) {
         self.next = self.pace.first;
     }
 }

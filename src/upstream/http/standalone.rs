@@ -13,6 +13,7 @@ use super::resume::{Cursor, Position};
 use super::session::{Live, Session, Tracking};
 use super::shared::Shared;
 use crate::protocol::header::LAST_EVENT_ID;
+use crate::upstream::Heard;
 
 /// Whether the server ever opened the stream of this session.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -85,25 +86,33 @@ impl Standalone {
         match head.status {
             StatusCode::OK if Form::of(&head) == Form::Events => {
                 self.offered = Offered::Yes;
+                peer.listener.heard(Heard::OnStream);
                 self.read(Events::new(body, peer.limit())).await;
                 Next::Again
             }
             // case-D03: the server offers none, and is not asked again in this session.
-            StatusCode::METHOD_NOT_ALLOWED | StatusCode::NOT_IMPLEMENTED => Next::Stop,
+            StatusCode::METHOD_NOT_ALLOWED | StatusCode::NOT_IMPLEMENTED => self.stop(),
             StatusCode::NOT_FOUND => {
                 // Some say 404 where they mean 405; only from a server that had a stream is it a lost session.
                 if self.offered == Offered::Yes && self.live.session.tracking() == Tracking::ById {
                     let _ = self.shared.renew(&self.live).await;
+                    return Next::Stop;
                 }
-                Next::Stop
+                self.stop()
             }
             // It answered a GET with something else: it knows no streams.
-            status if status.is_success() => Next::Stop,
+            status if status.is_success() => self.stop(),
             status => {
                 tracing::debug!(server, status = status.as_u16(), "a server refused its standalone stream");
                 Next::Again
             }
         }
+    }
+
+    /// The server offers no stream.
+    fn stop(&self) -> Next {
+        self.shared.peer.listener.heard(Heard::Never);
+        Next::Stop
     }
 
     /// Reads one connection to its end.

@@ -30,7 +30,17 @@ struct Calls {
     down: Option<Failure>,
 }
 
+/// What is waited for.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Kind {
+    /// The answer to a call.
+    Call,
+    /// The end of a `subscriptions/listen`, which is open as long as its caller likes.
+    Listen,
+}
+
 struct Waiting {
+    kind: Kind,
     answer: oneshot::Sender<Answer>,
     listener: Arc<dyn Listener>,
 }
@@ -39,13 +49,18 @@ struct Waiting {
 
 impl Pending {
     /// Takes a call in, unless the link is down.
-    pub(super) fn admit(&self, id: UpstreamId, listener: Arc<dyn Listener>) -> Result<Place<'_>, Failure> {
+    pub(super) fn admit(
+        &self,
+        id: UpstreamId,
+        kind: Kind,
+        listener: Arc<dyn Listener>,
+    ) -> Result<Place<'_>, Failure> {
         let mut calls = self.lock();
         if let Some(failure) = &calls.down {
             return Err(failure.clone());
         }
         let (sender, answer) = oneshot::channel();
-        calls.waiting.insert(id, Waiting { answer: sender, listener });
+        calls.waiting.insert(id, Waiting { kind, answer: sender, listener });
         Ok(Place { pending: self, id, answer })
     }
 
@@ -55,9 +70,19 @@ impl Pending {
         waiting.is_some_and(|w| w.answer.send(answer).is_ok())
     }
 
-    /// Who hears the progress of a call.
+    /// Who hears what belongs to a call.
     pub(super) fn listener(&self, id: UpstreamId) -> Option<Arc<dyn Listener>> {
         self.lock().waiting.get(&id).map(|w| Arc::clone(&w.listener))
+    }
+
+    /// Who hears the only call that runs; nobody if none does, or several do.
+    pub(super) fn only_caller(&self) -> Option<Arc<dyn Listener>> {
+        let calls = self.lock();
+        let mut running = calls.waiting.values().filter(|w| w.kind == Kind::Call);
+        match (running.next(), running.next()) {
+            (Some(one), None) => Some(Arc::clone(&one.listener)),
+            _ => None,
+        }
     }
 
     /// From now on new calls fail with `failure`; those that wait may still be answered.

@@ -1,5 +1,7 @@
 //! The one reader of a child's stdout: takes it apart into messages and gives each to whom it is for.
 
+mod modern;
+
 use std::sync::Arc;
 
 use bytes::Bytes;
@@ -16,6 +18,7 @@ use crate::protocol::envelope::{self, Malformed, Message, Notification, Request,
 use crate::protocol::error::Layer;
 use crate::protocol::method::Method;
 use crate::protocol::object::Object;
+use crate::protocol::revision::Era;
 use crate::upstream::{Delivery, Listener, Reply};
 
 /// Why nothing more is read.
@@ -96,19 +99,25 @@ impl Reader {
         }
     }
 
-    fn deliver(&self, message: Message) {
+    fn deliver(&mut self, message: Message) {
         match message {
             Message::Response(response) => self.response(response),
             Message::Notification(progress) if *progress.method() == Method::Progress => {
                 self.progress(progress);
             }
+            Message::Notification(notification) if self.is_modern() => self.attribute(notification),
             Message::Notification(notification) => self.listener.notification(notification),
+            Message::Request(request) if self.is_modern() => self.violation(&request),
             Message::Request(ping) if *ping.method() == Method::Ping => {
                 // L5: answered at once, by whoever is nearest.
                 self.wire.answer(format!(r#"{{"jsonrpc":"2.0","id":{},"result":{{}}}}"#, ping.id()).into());
             }
             Message::Request(request) => self.question(request),
         }
+    }
+
+    fn is_modern(&self) -> bool {
+        self.wire.revision.get().is_some_and(|revision| revision.era() == Era::Modern)
     }
 
     fn response(&self, response: Response) {

@@ -6,14 +6,15 @@ use std::sync::{Arc, OnceLock};
 use bytes::Bytes;
 use tokio::sync::mpsc;
 
-use super::pending::Pending;
+use super::pending::{Kind, Pending};
 use crate::protocol::edit::one_line;
 use crate::protocol::envelope::Response;
 use crate::protocol::error::Layer;
+use crate::protocol::method::Method;
 use crate::protocol::revision::Revision;
 use crate::settings::ServerSettings;
 use crate::telemetry::Metrics;
-use crate::upstream::{Delivery, Failure, Listener, UpstreamId};
+use crate::upstream::{Delivery, Failure, Listener, Outgoing, UpstreamId};
 
 /// The shared part of one link.
 pub(super) struct Wire {
@@ -60,10 +61,13 @@ impl Wire {
     pub(super) async fn call(
         &self,
         id: UpstreamId,
-        message: Bytes,
+        request: impl Into<Outgoing>,
         listener: Arc<dyn Listener>,
     ) -> Result<Response, Failure> {
-        let mut place = self.pending.admit(id, listener)?;
+        let Outgoing { message, mirror } = request.into();
+        let listens = mirror.is_some_and(|m| m.method == Method::Listen.as_str());
+        let kind = if listens { Kind::Listen } else { Kind::Call };
+        let mut place = self.pending.admit(id, kind, listener)?;
         self.send(message).await?;
         // The sender lives in the map as long as `place` does, so it is used before it is dropped.
         (&mut place.answer).await.unwrap_or_else(|_| Err(self.gone()))

@@ -44,7 +44,7 @@ struct Server {
     options: Options,
     /// The parameters of `initialize`, and all notifications.
     heard: Mutex<Vec<Value>>,
-    /// The methods of all messages, in order.
+    /// The methods of all messages, in order; a response has none and is called `response`.
     methods: Mutex<Vec<Value>>,
     /// The ids of the `subscriptions/listen` that are open.
     listens: Mutex<Vec<Value>>,
@@ -104,7 +104,7 @@ fn serve(options: Options) -> ExitCode {
 
 impl Server {
     fn take(self: &Arc<Self>, message: Value) {
-        self.methods.lock().unwrap().extend(message.get("method").cloned());
+        self.methods.lock().unwrap().push(message.get("method").cloned().unwrap_or(json!("response")));
         let asked = match self.understood(&message) {
             Ok(asked) => asked,
             Err(refused) => return send(&refused),

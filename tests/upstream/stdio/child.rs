@@ -4,9 +4,8 @@ use std::path::Path;
 use std::sync::Arc;
 use std::time::Duration;
 
-use bytes::Bytes;
 use mcpgate::protocol::envelope::{Notification, Request, Response};
-use mcpgate::protocol::revision::Revision;
+use mcpgate::protocol::revision::{Era, Revision};
 use mcpgate::settings::ServerSettings;
 use mcpgate::settings::servers::{
     Isolation, ProtocolSetting, StdioSettings, TimeoutSettings, TransportSettings,
@@ -32,6 +31,8 @@ pub(crate) struct Child {
     max_message: usize,
     guard: Option<Guard>,
     tasks: TaskTracker,
+    protocol: ProtocolSetting,
+    known: Known,
 }
 
 /// A link and what is heard on it.
@@ -39,6 +40,7 @@ pub(crate) struct Opened {
     pub(crate) link: StdioLink,
     heard: Mutex<mpsc::Receiver<Heard>>,
     pub(crate) tasks: TaskTracker,
+    pub(crate) metrics: Arc<Metrics>,
 }
 
 /// What a server said on its own.
@@ -73,11 +75,31 @@ impl Child {
             per_session: 1,
         };
         let timeouts = TimeoutSettings { start: SOON, ..TimeoutSettings::default() };
-        Self { settings, timeouts, max_message: 1 << 20, guard: None, tasks: TaskTracker::new() }
+        Self {
+            settings,
+            timeouts,
+            max_message: 1 << 20,
+            guard: None,
+            tasks: TaskTracker::new(),
+            protocol: ProtocolSetting::Pinned(Revision::LATEST_LEGACY),
+            known: Known::Legacy,
+        }
     }
 
     pub(crate) fn env(mut self, name: &str, value: &str) -> Self {
         self.settings.env.insert(name.to_owned(), value.into());
+        self
+    }
+
+    /// Of no configured protocol, of which so much is known.
+    pub(crate) fn known(mut self, known: Known) -> Self {
+        (self.protocol, self.known) = (ProtocolSetting::Auto, known);
+        self
+    }
+
+    /// Of a configured protocol.
+    pub(crate) fn pinned(mut self, revision: Revision) -> Self {
+        (self.protocol, self.known) = (ProtocolSetting::Pinned(revision), Known::Nothing);
         self
     }
 
@@ -116,7 +138,7 @@ impl Child {
             name: "scripted".to_owned(),
             transport: TransportSettings::Stdio(self.settings),
             isolation: Isolation::Session,
-            protocol: ProtocolSetting::Pinned(Revision::LATEST_LEGACY),
+            protocol: self.protocol,
             timeouts: self.timeouts,
             max_message: self.max_message,
             include: Vec::new(),
@@ -129,10 +151,10 @@ impl Child {
         };
         let (ear, heard) = Ear::new();
         let guard = self.guard.unwrap_or_else(Guard::none);
-        let metrics = Arc::new(Metrics::default());
-        let opening = StdioLink::open(server, Known::Legacy, hello, 0, ear, &guard, &self.tasks, &metrics);
+        let metrics = Arc::new(Metrics::new(["scripted"], []));
+        let opening = StdioLink::open(server, self.known, hello, 0, ear, &guard, &self.tasks, &metrics);
         let link = timeout(SOON, opening).await.expect("opening ends")?;
-        Ok(Opened { link, heard: Mutex::new(heard), tasks: self.tasks })
+        Ok(Opened { link, heard: Mutex::new(heard), tasks: self.tasks, metrics })
     }
 }
 
@@ -151,9 +173,14 @@ impl Opened {
         arguments: Value,
         ear: Arc<Ear>,
     ) -> Result<Response, Failure> {
-        let params = json!({"name": tool, "arguments": arguments, "_meta": {"progressToken": id.0}});
+        let mut meta = json!({"progressToken": id.0});
+        if self.link.introduction().revision.era() == Era::Modern {
+            meta["io.modelcontextprotocol/protocolVersion"] = json!("2026-07-28");
+            meta["io.modelcontextprotocol/clientCapabilities"] = json!({});
+        }
+        let params = json!({"name": tool, "arguments": arguments, "_meta": meta});
         let message = json!({"jsonrpc": "2.0", "id": id.0, "method": "tools/call", "params": params});
-        let call = self.link.call(id, Bytes::from(message.to_string()), ear);
+        let call = self.link.call(id, message.to_string(), ear);
         timeout(SOON, call).await.expect("every call ends")
     }
 
@@ -167,6 +194,13 @@ impl Opened {
     /// Calls a tool that does not.
     pub(crate) async fn failure(&self, tool: &str, arguments: Value) -> Failure {
         self.call(tool, arguments).await.expect_err("no answer")
+    }
+
+    /// The value of one sample of the metrics; 0 if it is not there.
+    pub(crate) fn sample(&self, series: &str) -> f64 {
+        let text = self.metrics.encode();
+        let line = text.lines().find(|l| l.strip_prefix(series).is_some_and(|rest| rest.starts_with(' ')));
+        line.and_then(|l| l.rsplit(' ').next()?.parse().ok()).unwrap_or_default()
     }
 
     /// What the server said next outside any call.

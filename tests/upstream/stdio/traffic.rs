@@ -41,7 +41,7 @@ async fn a_message_is_made_one_line() {
     let id = opened.link.allot();
     let message = json!({"jsonrpc": "2.0", "id": id.0, "method": "tools/call", "params": {"name": "echo"}});
     let pretty = serde_json::to_string_pretty(&message).expect("JSON").replace('\n', "\r\n");
-    let response = timeout(SOON, opened.link.call(id, pretty.into(), Ear::new().0)).await.expect("it ends");
+    let response = timeout(SOON, opened.link.call(id, pretty, Ear::new().0)).await.expect("it ends");
     assert!(response.expect("an answer").result().is_some());
 }
 

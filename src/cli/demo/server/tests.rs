@@ -1,8 +1,11 @@
 //! The demo server's answers.
 
+mod modern;
+
 use std::sync::mpsc::{Receiver, channel};
 
 use super::*;
+use crate::protocol::revision::Revision;
 
 /// A client of a demo server in the same process.
 struct Client {

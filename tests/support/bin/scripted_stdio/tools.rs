@@ -9,7 +9,7 @@ use serde_json::{Map, Value, json};
 use super::{Asked, Server, Spoken, error, modern, notify, result, send, write};
 
 /// Name and purpose of each.
-const TOOLS: [(&str, &str); 21] = [
+const TOOLS: [(&str, &str); 22] = [
     ("echo", "answers with its arguments"),
     ("sleep", "answers after `ms` milliseconds"),
     ("raw", "writes `text` in the place of an answer; `$ID` stands for the id of the call"),
@@ -31,6 +31,7 @@ const TOOLS: [(&str, &str); 21] = [
     ("grow", "adds the tool `name`, and tells so unless `quietly`"),
     ("take_back", "asks as `ask` does, takes the question back, then answers"),
     ("stop_reading", "reads nothing for `ms` milliseconds, then answers"),
+    ("meta", "answers with the `_meta` of its call"),
     ("methods", "answers with the methods of all messages so far"),
     ("publish", "sends the notification `method` with `params` on every open listen, then answers"),
     ("end_listens", "ends every open listen, then answers"),
@@ -107,6 +108,7 @@ impl Server {
                 content(asked, arguments);
             }
             "heard" => content(asked, &Value::Array(self.heard.lock().unwrap().clone())),
+            "meta" => content(asked, &params["_meta"]),
             "methods" => content(asked, &Value::Array(self.methods.lock().unwrap().clone())),
             "publish" => {
                 self.publish(text(&arguments["method"]), &arguments["params"]);

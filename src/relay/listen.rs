@@ -1,0 +1,204 @@
+//! The callers' side of `subscriptions/listen` (2026-07-28): one stream that tells of changes, of nothing that was
+//! not asked for, and of nothing that was not acknowledged.
+//!
+//! What changed is kept as dirty bits and a set of URIs, never as a queue, so a caller that reads slowly costs no
+//! more than one that does not. What hears of changes is in [`open`], the way to the servers in [`reach`].
+
+mod legacy;
+mod open;
+mod places;
+mod reach;
+
+use std::sync::Arc;
+use std::time::{Duration, SystemTime};
+
+use tokio_util::sync::CancellationToken;
+
+use self::open::OpenListen;
+use self::reach::Reach;
+use super::request::Busy;
+use super::seat::{Known, NoSeat, Seat};
+use super::{Caller, Claim, Form, ModernAnswer, Relay, Session};
+use crate::catalog::{Endpoint, Kind};
+use crate::protocol::envelope::Request;
+use crate::protocol::error::{Code, RpcError};
+use crate::protocol::listen::Filter;
+use crate::protocol::meta;
+use crate::protocol::object::Object;
+use crate::session::log::EventKind;
+use crate::telemetry::metrics::CallOutcome;
+
+use self::places::ListenPlace;
+
+pub(super) use open::SessionListens;
+pub(super) use places::ListenPlaces;
+
+/// How often it is looked whether links and the endpoint are as they were.
+const LOOK: Duration = Duration::from_secs(1);
+
+/// The extension without which no task can be listened to (N9).
+const TASKS: &str = "io.modelcontextprotocol/tasks";
+
+/// A listen from its acknowledgement to its end.
+struct Listening {
+    relay: Arc<Relay>,
+    session: Arc<Session>,
+    open: Arc<OpenListen>,
+    reach: Reach,
+    /// The request's id, raw.
+    id: Box<str>,
+    /// The caller closed the stream.
+    closed: CancellationToken,
+    /// When the credential that opened it is worth nothing any more.
+    expires: Option<SystemTime>,
+    /// What it is counted by.
+    _held: (ListenPlace, Seat),
+}
+
+// === impl Relay ===
+
+impl Relay {
+    /// Opens a listen: acknowledged first, with what can be delivered (N2).
+    ///
+    /// # Errors
+    /// [`NoSeat`] if the principal has as many as it may.
+    ///
+    /// # Cancellation
+    /// Dropping the future, or the guard of the stream it gave, ends the listen.
+    pub(super) async fn listen(
+        self: &Arc<Self>,
+        caller: &Caller,
+        endpoint: &Arc<Endpoint>,
+        claim: &Claim,
+        request: &Request,
+        form: Form,
+    ) -> Result<ModernAnswer, NoSeat> {
+        let asked = match asked(request, claim, form) {
+            Ok(asked) => asked,
+            Err(error) => {
+                self.metrics.request(request.method().label(), CallOutcome::RpcError);
+                return Ok(ModernAnswer::Refused(error));
+            }
+        };
+        let place = self.listen_places.take(caller).ok_or(Busy::Listens)?;
+        let seat = self.seat(caller, endpoint, &Known::of(claim))?;
+        let session = seat.session.clone();
+        let streams = self.sessions.plain_streams();
+        let reader = streams.begin_listen(request.id());
+        let closed = CancellationToken::new();
+        let guard = closed.clone().drop_guard();
+        let mut listening = Listening {
+            relay: self.clone(),
+            open: OpenListen::enter(&session, streams),
+            reach: Reach::new(&session, endpoint, asked),
+            session,
+            id: request.id().into(),
+            closed,
+            expires: caller.principal.expires,
+            _held: (place, seat),
+        };
+        self.reach_all(&mut listening.reach).await;
+        let granted = listening.reach.granted();
+        let acknowledged = format!(
+            r#"{{"jsonrpc":"2.0","method":"notifications/subscriptions/acknowledged","params":{{"_meta":{{"{}":{}}},"notifications":{}}}}}"#,
+            meta::SUBSCRIPTION_ID,
+            request.id(),
+            granted.written(),
+        );
+        listening.open.streams.push_get(EventKind::Notification, acknowledged.into());
+        self.metrics.request(request.method().label(), CallOutcome::Ok);
+        if granted.is_empty() {
+            // case-K07: a stream on which nothing can ever come is of no use to anyone.
+            listening.end();
+        } else {
+            self.begin_to_tell(&listening.reach, &listening.open);
+            self.tasks.spawn(listening.run());
+        }
+        Ok(ModernAnswer::Stream(reader, guard))
+    }
+
+    /// Ends all listens with their results; their callers come back with the credentials they have.
+    pub(super) fn end_listens(&self) {
+        for session in self.sessions.all() {
+            session.attached.listens.end_all();
+        }
+    }
+}
+
+/// What a listen asks for.
+fn asked(request: &Request, claim: &Claim, form: Form) -> Result<Filter, RpcError> {
+    let invalid = |why: String| RpcError::new(Code::InvalidParams, "invalid_params", why);
+    if form == Form::JsonOnly {
+        let message = "subscriptions/listen is answered with text/event-stream; accept it.";
+        return Err(RpcError::new(Code::InvalidRequest, "not_acceptable", message));
+    }
+    let params = Object::parse(request.params().unwrap_or("{}"));
+    let params = params.map_err(|e| invalid(format!("params cannot be read: {e}")))?;
+    let raw = params.get("notifications").filter(|raw| raw.starts_with('{'));
+    let raw = raw.ok_or_else(|| invalid("subscriptions/listen needs a `notifications` object".to_owned()))?;
+    let asked = Filter::parse(raw).map_err(invalid)?;
+    let tasks = Object::parse(raw).ok().and_then(|all| all.get("taskIds"));
+    if tasks.is_some_and(|raw| raw != "null") && !declares_tasks(claim) {
+        let message = "Only a client that declares the tasks extension can listen to tasks.";
+        let needed = format!(r#""requiredCapabilities":{{"extensions":{{"{TASKS}":{{}}}}}}"#);
+        return Err(RpcError::new(Code::MissingCapability, "missing_capability", message).with_data(needed));
+    }
+    Ok(asked)
+}
+
+fn declares_tasks(claim: &Claim) -> bool {
+    let extensions = Object::parse(&claim.capabilities).ok().and_then(|all| all.get("extensions"));
+    extensions.and_then(|raw| Object::parse(raw).ok()).is_some_and(|all| all.get(TASKS).is_some())
+}
+
+// === impl Listening ===
+
+impl Listening {
+    /// Tells of changes until something ends it.
+    async fn run(mut self) {
+        let left = self.expires.map(|at| at.duration_since(SystemTime::now()).unwrap_or_default());
+        let expired = tokio::time::sleep(left.unwrap_or_default());
+        tokio::pin!(expired);
+        let mut look = tokio::time::interval(LOOK);
+        look.set_missed_tick_behavior(tokio::time::MissedTickBehavior::Delay);
+        loop {
+            tokio::select! {
+                biased;
+                // Nobody is there to read a result.
+                () = self.closed.cancelled() => return,
+                () = self.session.ended.cancelled() => break,
+                () = self.relay.draining.cancelled() => break,
+                () = self.open.ending.cancelled() => break,
+                () = &mut expired, if left.is_some() => break,
+                _ = look.tick() => {
+                    let Some(endpoint) = self.relay.endpoint(&self.reach.endpoint.path) else { break };
+                    let closed = self.closed.clone();
+                    let tended = self.relay.tend(&mut self.reach, endpoint, &self.open);
+                    if closed.run_until_cancelled(tended).await.is_none() {
+                        return;
+                    }
+                }
+            }
+        }
+        self.end();
+    }
+
+    /// Ends the stream with the listen's result (N5).
+    fn end(&self) {
+        let result =
+            format!(r#"{{"resultType":"complete","_meta":{{"{}":{}}}}}"#, meta::SUBSCRIPTION_ID, self.id);
+        self.open.streams.end_listen(super::request::respond(&self.id, result.as_bytes()));
+    }
+}
+
+impl Drop for Listening {
+    fn drop(&mut self) {
+        self.open.leave(&self.session);
+        self.relay.let_go(&mut self.reach);
+    }
+}
+
+/// The kinds whose changes a list type stands for.
+fn kinds_of(filter: &Filter) -> impl Iterator<Item = Kind> {
+    Kind::ALL.into_iter().filter(|kind| filter.lists.has(super::listens::list_of(*kind)))
+}

@@ -1,0 +1,42 @@
+//! Legacy requests without a session id, where the endpoint takes them (`sessions: optional`).
+//!
+//! They are served in an implicit session. Of such a caller nothing is known that it could be asked, no message can
+//! reach it but on the stream of its own POST, and it cannot come back to that.
+
+use std::sync::Arc;
+
+use super::outlet::Outlet;
+use super::request::Batching;
+use super::seat::{Known, NoSeat};
+use super::{Answer, Busy, Caller, Form, Relay};
+use crate::catalog::Endpoint;
+use crate::protocol::envelope::Request;
+use crate::protocol::revision::Revision;
+
+// === impl Relay ===
+
+impl Relay {
+    /// Serves the requests of one POST that names no session and answers by the grace rule.
+    ///
+    /// # Errors
+    /// [`NoSeat`]
+    #[expect(clippy::too_many_arguments, reason = "a POST is all of this")]
+    pub async fn sessionless(
+        self: &Arc<Self>,
+        caller: &Caller,
+        endpoint: &Arc<Endpoint>,
+        revision: Revision,
+        requests: Vec<Request>,
+        form: Form,
+        batching: Batching,
+        request_id: Arc<str>,
+    ) -> Result<Answer, NoSeat> {
+        let seat = self.seat(caller, endpoint, &Known { revision, capabilities: "{}", client_info: None })?;
+        let session = seat.session.clone();
+        // The seat counts for the first.
+        let others = requests.iter().skip(1).map(|_| session.run(self.in_flight).ok_or(Busy::Requests));
+        let others = others.collect::<Result<Vec<_>, _>>()?;
+        let outlet = Outlet::new(self.sessions.plain_streams(), form, request_id);
+        Ok(self.serve_all(&session, endpoint, requests, outlet, batching, (seat, others)).await)
+    }
+}
