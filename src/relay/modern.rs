@@ -152,7 +152,7 @@ impl Relay {
         let serving = Serving { session, endpoint, request, outlet, ticket: &ticket, pick: Pick::Any };
         let next = tokio::select! {
             biased;
-            next = self.next_modern(serving) => next,
+            next = self.next_modern(serving) => next.map_err(of_this_era),
             () = ticket.cancelled() => return None,
         };
         let (outcome, served) = match next {
@@ -240,6 +240,14 @@ impl Relay {
 async fn work(relay: Arc<Relay>, asked: Asked) -> Option<Served> {
     let served = AssertUnwindSafe(relay.serve_modern(&asked)).catch_unwind().await;
     served.unwrap_or_else(|_| Some(Served::Refused(panicked(&asked.outlet), asked.request.id().into())))
+}
+
+/// An error of ours in the words of this era, which has no -32002 (X44).
+fn of_this_era(error: RpcError) -> RpcError {
+    match error.code {
+        Code::ResourceNotFound => RpcError { code: Code::InvalidParams, ..error },
+        _ => error,
+    }
 }
 
 fn panicked(outlet: &Outlet) -> RpcError {

@@ -15,6 +15,7 @@ mod gateway;
 #[path = "../support/http_server.rs"]
 mod http_server;
 
+mod attribution;
 mod edge;
 mod kit;
 mod leaving;
@@ -24,3 +25,4 @@ mod parked;
 mod rounds;
 mod sessionless;
 mod stdio_servers;
+mod to_modern;
