@@ -5,13 +5,14 @@ use std::sync::{Arc, Weak};
 use bytes::Bytes;
 
 use super::ask::{self, Belonging};
-use super::{Relay, Session, parked};
+use super::{Relay, Session, parked, subscribe};
 use crate::catalog::Kind;
 use crate::protocol::envelope::{Notification, Request};
 use crate::protocol::method::Method;
 use crate::protocol::object::Object;
 use crate::protocol::revision::Era;
 use crate::session::log::EventKind;
+use crate::session::notices::Notice;
 use crate::settings::ServerSettings;
 use crate::settings::servers::TransportSettings;
 use crate::upstream::{Heard, Listener, Reply};
@@ -56,7 +57,14 @@ impl Listener for Origin {
             Method::ResourcesUpdated => {
                 let uri = message.params().and_then(|p| Object::parse(p).ok()?.text("uri"));
                 if let (Some(uri), Some(relay)) = (uri, self.relay.upgrade()) {
-                    relay.tell_updated(&session, &self.server.name, &uri);
+                    // Over a link of its own, what a legacy session hears is the server's choice.
+                    match session.revision().era() {
+                        Era::Legacy => {
+                            let uri = subscribe::callers_uri(&session, &self.server.name, &uri);
+                            session.streams.notice(Notice::Updated(uri));
+                        }
+                        Era::Modern => relay.tell_updated(&session, &self.server.name, &uri),
+                    }
                 }
             }
             Method::Cancelled if is_modern(&session) => {

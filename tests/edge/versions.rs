@@ -9,17 +9,8 @@ use crate::gateway::TestGateway;
 /// Versions a session of 2025-06-18 may name.
 const SERVED: [&str; 5] = ["2025-06-18", "2025-11-25", "2025-03-26", "2024-11-05", " 2025-06-18 "];
 /// Versions it may not: unknown, modern, and no versions at all.
-const REFUSED: [&str; 9] = [
-    "foobar",
-    "2025/11/25",
-    "2025-6-18",
-    "2026-07-28",
-    "1999-01-01",
-    "",
-    "2025-06-18,2025-06-18",
-    "2.0",
-    "\"2025-06-18\"",
-];
+const REFUSED: [&str; 8] =
+    ["foobar", "2025/11/25", "2025-6-18", "1999-01-01", "", "2025-06-18,2025-06-18", "2.0", "\"2025-06-18\""];
 
 /// case-E03: a version served here is accepted, also if another was negotiated; anything else is 400, never a
 /// code of the modern era.

@@ -134,7 +134,7 @@ async fn ping_and_changes_of_roots_stay_here() {
             assert_eq!(client.post(&note).await.status, 202);
         }
     }
-    let known = ["server/discover", "tools/list"];
+    let known = ["server/discover", "tools/list", "subscriptions/listen"];
     let others = server.count(|seen| !known.iter().any(|method| seen.is(method)));
     assert_eq!(others, 0, "{:#?}", server.requests());
 }
