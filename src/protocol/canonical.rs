@@ -60,7 +60,7 @@ fn value(hash: &mut Context, parsed: &Value) {
 fn number(written: &Number) -> String {
     match written.as_f64() {
         _ if !written.is_f64() => written.to_string(),
-        Some(zero) if zero == 0.0 => "0".to_owned(),
+        Some(0.0) => "0".to_owned(),
         Some(whole) if whole.fract() == 0.0 => format!("{whole:.0}"),
         Some(other) => format!("{other:e}"),
         None => written.to_string(),

@@ -77,8 +77,7 @@ impl Carried {
         if let Some(done) = self.done.take() {
             return self.addressed(done);
         }
-        let Some(work) = self.work.as_mut() else { return None };
-        let served = work.await;
+        let served = self.work.as_mut()?.await;
         self.work = None;
         self.addressed(served)
     }
