@@ -5,6 +5,7 @@
 
 pub mod endpoint;
 pub mod fetch;
+pub mod hints;
 pub mod kind;
 pub mod list;
 pub mod name;
@@ -16,6 +17,7 @@ pub mod template;
 pub mod view;
 
 pub use endpoint::{Endpoint, Naming};
+pub use hints::{Hints, Scope};
 pub use kind::Kind;
 pub use list::{Item, List};
 pub use shelf::CallerClass;

@@ -12,8 +12,8 @@ mod clock;
 mod coalesce;
 mod compose;
 mod conversation;
-mod declared;
 mod deliver;
+mod discover;
 mod era;
 mod exchange;
 mod initialize;
@@ -25,12 +25,15 @@ mod listener;
 mod listens;
 mod lists;
 mod log_level;
-pub mod modern;
+pub mod mirrored;
+mod modern;
 mod notify;
 mod offered;
 mod outlet;
+mod param_headers;
 mod parked;
 mod places;
+mod presented;
 mod reading;
 mod relist;
 mod reload;
@@ -108,10 +111,12 @@ pub struct Relay {
     parked: parked::ParkedCalls,
     children: places::Places,
     shared: shared::SharedLinks,
+    /// Answers to `server/discover`, by endpoint.
+    discoveries: Registry<Arc<str>, Arc<discover::Discovery>>,
     listens: listens::Listens,
     listen_places: listen::ListenPlaces,
     /// Held by the one who asks a server for its era.
-    probing: Registry<Arc<str>, Arc<tokio::sync::Mutex<()>>>,
+    probing: Registry<Arc<str>, Arc<era::Asked>>,
     /// Lists of shared links that are being read again.
     relisting: coalesce::Coalesced<relist::TenantListKey>,
     in_flight: usize,
@@ -154,6 +159,7 @@ impl Relay {
             parked: parked::ParkedCalls::new(settings.limits.parked_per_tenant),
             children: places::Places::default(),
             shared: shared::SharedLinks::default(),
+            discoveries: Registry::new(),
             listens: listens::Listens::default(),
             listen_places: listen::ListenPlaces::new(settings.limits.listens_per_principal),
             probing: Registry::new(),

@@ -91,6 +91,11 @@ impl Endpoint {
         self.naming == Naming::Bare && !self.servers.iter().any(hides)
     }
 
+    /// Whether callers see just what its one server lists: only then can that be for anyone who comes (K5, K9).
+    pub fn shows_all_as_is(&self) -> bool {
+        self.passes_names_through() && self.allow.is_empty() && self.deny.is_empty()
+    }
+
     /// Whether it shows the very same servers in the same way as another one.
     pub fn is_as(&self, other: &Self) -> bool {
         let same_servers = self.servers.len() == other.servers.len()

@@ -36,7 +36,7 @@ pub async fn fetch(
     let declared =
         Object::parse(&introduction.capabilities).is_ok_and(|c| c.get(kind.capability()).is_some());
     if !declared {
-        return Ok(reader.finish());
+        return Ok(reader.nothing());
     }
     let method = kind.method();
     let mut cursor: Option<String> = None;
@@ -47,11 +47,13 @@ pub async fn fetch(
         let request = Outgoing::own(introduction.revision.era(), id, &method, &params, hello);
         let call = link.call(id, request, listener.clone());
         let Ok(response) = tokio::time::timeout(server.timeouts.idle, call).await else {
-            let text = format!(
-                r#"{{"jsonrpc":"2.0","method":"notifications/cancelled","params":{{"requestId":{id},"reason":"timed out"}}}}"#
-            );
             // Nobody waits for the answer any more; whether the server hears so changes nothing here.
-            let _ = tokio::time::timeout(server.timeouts.list, link.notify(text.into())).await;
+            if link.hears_cancellation() {
+                let text = format!(
+                    r#"{{"jsonrpc":"2.0","method":"notifications/cancelled","params":{{"requestId":{id},"reason":"timed out"}}}}"#
+                );
+                let _ = tokio::time::timeout(server.timeouts.list, link.notify(text.into())).await;
+            }
             let limit = server.timeouts.idle;
             return Err(failed(server, &format!("{method} was not answered for {limit:?} (timeouts.idle)")));
         };

@@ -7,6 +7,7 @@ use std::collections::HashMap;
 use std::hash::{DefaultHasher, Hash, Hasher};
 use std::sync::Arc;
 
+use super::hints::Hints;
 use super::kind::Kind;
 use crate::protocol::envelope::Span;
 use crate::protocol::object::{Object, items, quoted, text};
@@ -34,6 +35,8 @@ pub struct List {
     pub quarantined: usize,
     /// Tells contents apart.
     pub digest: u64,
+    /// What its server said of keeping it, when this was read.
+    pub hints: Option<Hints>,
     /// Of tools that want arguments mirrored in headers, by their own names, which (T48).
     pub annotated: HashMap<Box<str>, Arc<[Annotation]>>,
 }
@@ -81,7 +84,8 @@ impl List {
 impl<'a> ListReader<'a> {
     /// An empty list of `server`.
     pub fn new(kind: Kind, server: &'a str) -> Self {
-        let list = List { items: Vec::new(), quarantined: 0, digest: 0, annotated: HashMap::new() };
+        let list =
+            List { items: Vec::new(), quarantined: 0, digest: 0, hints: None, annotated: HashMap::new() };
         let unfollowable = Unfollowable::Offered;
         Self { kind, server, list, seen: HashMap::new(), translation: None, unfollowable }
     }
@@ -110,6 +114,8 @@ impl<'a> ListReader<'a> {
         let raw = page.get(member).ok_or_else(|| unreadable(format!("the result has no `{member}`")))?;
         let items = items(raw).ok_or_else(|| unreadable(format!("`{member}` is no array")))?;
         items.into_iter().for_each(|raw| self.item(raw));
+        let hints = Hints::of(&page);
+        self.list.hints = Some(self.list.hints.map_or(hints, |before| before.and(hints)));
         Ok(page.get("nextCursor").filter(|c| c.starts_with('"')))
     }
 
@@ -121,6 +127,12 @@ impl<'a> ListReader<'a> {
     /// Whether there are none.
     pub fn is_empty(&self) -> bool {
         self.len() == 0
+    }
+
+    /// The list of a server that has nothing of this kind, which stays so until it says something else of itself.
+    pub fn nothing(mut self) -> List {
+        self.list.hints = Some(Hints::public(super::shelf::FRESH_FOR));
+        self.finish()
     }
 
     /// The whole list.

@@ -6,15 +6,18 @@ use std::time::Duration;
 use tokio::sync::watch;
 use tokio::time::Instant;
 
+use super::hints::{Hints, Scope};
 use super::kind::Kind;
 use super::list::List;
 use crate::protocol::capability::CapabilityClass;
 use crate::protocol::revision::Revision;
 use crate::store::lock;
 
-/// A list older than this is read again behind the back of the next who asks: not all servers tell of changes.
-const FRESH_FOR: Duration = Duration::from_mins(5);
-/// A list read within this time is not read again for a name that it lacks.
+/// A list older than this is read again behind the back of the next who asks, if its server does not say how long it
+/// may be kept: not all servers tell of changes.
+pub(super) const FRESH_FOR: Duration = Duration::from_mins(5);
+/// A list read within this time is not read again, whether a name is missed in it or its server says that it may not
+/// be kept.
 const JUST_READ: Duration = Duration::from_secs(1);
 /// How long the last good list of a server that fails is shown.
 const LAST_GOOD_FOR: Duration = Duration::from_hours(1);
@@ -61,6 +64,8 @@ pub struct Waiting {
 #[derive(Debug, Default)]
 struct Slot {
     list: Option<Arc<List>>,
+    /// What its server says of keeping it, if it speaks an era that does.
+    hints: Option<Hints>,
     age: Age,
     reading: Option<Waiting>,
     failing: Option<Failing>,
@@ -105,9 +110,19 @@ impl Shelf {
         let slot = lock(self.slot(kind));
         let old = match slot.age {
             Age::Stale => true,
-            Age::ReadAt(at) => at.elapsed() > FRESH_FOR,
+            Age::ReadAt(at) => at.elapsed() > slot.hints.map_or(FRESH_FOR, |h| h.ttl.max(JUST_READ)),
         };
         old && !slot.is_being_read() && !slot.rests()
+    }
+
+    /// How long the list may be kept from now on, and by whom: not at all where its server does not say, may have said
+    /// that it changed, or fails (K6).
+    pub fn hints(&self, kind: Kind) -> Hints {
+        let slot = lock(self.slot(kind));
+        match (slot.age, slot.hints) {
+            (Age::ReadAt(at), Some(hints)) if slot.failing.is_none() => hints.after(at.elapsed()),
+            _ => Hints::default(),
+        }
     }
 
     /// Whether somebody who misses a name should have it read again.
@@ -142,15 +157,30 @@ impl Shelf {
     /// Puts a list that the server gave. `changes` is what [`Shelf::changes`] was before it was asked for: if the
     /// server has said since that its list changed, this one is old already. Tells whether callers see anything else
     /// than before.
-    pub fn put(&self, kind: Kind, list: &Arc<List>, changes: u64) -> bool {
+    pub fn put(&self, kind: Kind, list: &Arc<List>, hints: Option<Hints>, changes: u64) -> bool {
         let mut slot = lock(self.slot(kind));
         let lost = slot.failing.is_some_and(|f| f.since.elapsed() > LAST_GOOD_FOR);
         let differs = lost || slot.list.as_ref().is_none_or(|old| !Arc::ptr_eq(old, list));
         slot.list = Some(list.clone());
+        slot.hints = hints;
         slot.age = if slot.changes == changes { Age::ReadAt(Instant::now()) } else { Age::Stale };
         slot.reading = None;
         slot.failing = None;
         differs
+    }
+
+    /// Takes those lists of another class that are the same for all and may still be kept.
+    pub fn take_public(&self, other: &Self) {
+        for kind in Kind::ALL {
+            let theirs = lock(other.slot(kind));
+            let public = theirs.hints.is_some_and(|h| h.scope == Scope::Public);
+            if public && matches!(theirs.age, Age::ReadAt(_)) && theirs.failing.is_none() {
+                let (list, hints, age) = (theirs.list.clone(), theirs.hints, theirs.age);
+                drop(theirs);
+                let mut slot = lock(self.slot(kind));
+                (slot.list, slot.hints, slot.age) = (list, hints, age);
+            }
+        }
     }
 
     /// Puts a list kept from an earlier process, if there is none yet.
@@ -220,7 +250,7 @@ mod tests {
     use super::*;
 
     fn list(digest: u64) -> Arc<List> {
-        Arc::new(List { items: Vec::new(), quarantined: 0, digest, annotated: HashMap::new() })
+        Arc::new(List { items: Vec::new(), quarantined: 0, digest, hints: None, annotated: HashMap::new() })
     }
 
     #[test]
@@ -238,9 +268,9 @@ mod tests {
         let shelf = Shelf::default();
         let before = shelf.changes(Kind::Tools);
         shelf.expire(Kind::Tools);
-        assert!(shelf.put(Kind::Tools, &list(1), before));
+        assert!(shelf.put(Kind::Tools, &list(1), None, before));
         assert!(shelf.is_due(Kind::Tools));
-        assert!(shelf.put(Kind::Tools, &list(2), shelf.changes(Kind::Tools)));
+        assert!(shelf.put(Kind::Tools, &list(2), None, shelf.changes(Kind::Tools)));
         assert!(!shelf.is_due(Kind::Tools) && !shelf.may_be_behind(Kind::Tools));
     }
 
@@ -259,7 +289,7 @@ mod tests {
     #[tokio::test(start_paused = true)]
     async fn a_last_good_list_is_shown_for_an_hour_of_failure() {
         let shelf = Shelf::default();
-        shelf.put(Kind::Tools, &list(1), 0);
+        shelf.put(Kind::Tools, &list(1), None, 0);
         // Long ago, but nothing failed.
         tokio::time::advance(LAST_GOOD_FOR * 2).await;
         assert!(shelf.known(Kind::Tools).is_some() && shelf.is_due(Kind::Tools));
@@ -268,7 +298,7 @@ mod tests {
         assert!(!shelf.fail(Kind::Tools) && shelf.known(Kind::Tools).is_some());
         tokio::time::advance(RETRY_MOST * 2).await;
         assert!(shelf.fail(Kind::Tools) && shelf.known(Kind::Tools).is_none(), "callers lose it");
-        assert!(shelf.put(Kind::Tools, &list(1), 0), "and get it back");
+        assert!(shelf.put(Kind::Tools, &list(1), None, 0), "and get it back");
         assert!(shelf.known(Kind::Tools).is_some());
     }
 
@@ -287,7 +317,7 @@ mod tests {
     #[tokio::test(start_paused = true)]
     async fn a_list_is_read_again_after_a_while_without_a_word_of_its_server() {
         let shelf = Shelf::default();
-        shelf.put(Kind::Tools, &list(1), 0);
+        shelf.put(Kind::Tools, &list(1), None, 0);
         tokio::time::advance(FRESH_FOR / 2).await;
         assert!(!shelf.is_due(Kind::Tools) && shelf.may_be_behind(Kind::Tools));
         tokio::time::advance(FRESH_FOR).await;

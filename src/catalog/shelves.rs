@@ -6,6 +6,7 @@ use std::sync::{Arc, Mutex};
 
 use tokio::sync::watch;
 
+use super::hints::{Hints, Scope};
 use super::kind::Kind;
 use super::list::List;
 use super::pattern::admits;
@@ -110,8 +111,15 @@ impl Catalog {
             self.metrics.tools_listed(&server.name, offered.count(), list.quarantined);
         }
         shelves.late.store(false, Relaxed);
+        // What an era does not know it does not say.
+        let modern = *lock(&shelves.era) == Some(Era::Modern);
+        let hints = modern.then(|| list.hints.unwrap_or_default());
         let list = shelves.alike(kind, list);
-        if shelves.shelf(class).put(kind, &list, changes) {
+        let mut differs = shelves.shelf(class).put(kind, &list, hints, changes);
+        if let Some(hints) = hints.filter(|h| h.scope == Scope::Public) {
+            differs |= shelves.share(class, kind, &list, hints);
+        }
+        if differs {
             shelves.unsaved.store(true, Relaxed);
             self.note_change();
         }
@@ -216,14 +224,35 @@ impl Shelves {
         &self.server
     }
 
-    /// The lists for callers of `class`.
+    /// The lists for callers of `class`; a new class begins with what is the same for all.
     pub fn shelf(&self, class: CallerClass) -> Arc<Shelf> {
-        lock(&self.by_class).entry(class).or_default().clone()
+        let mut by_class = lock(&self.by_class);
+        if let Some(shelf) = by_class.get(&class) {
+            return shelf.clone();
+        }
+        let shelf = Arc::new(Shelf::default());
+        for (_, other) in by_class.iter().filter(|(other, _)| other.revision == class.revision) {
+            shelf.take_public(other);
+        }
+        by_class.insert(class, shelf.clone());
+        shelf
     }
 
     /// The lists for all classes.
     pub fn by_class(&self) -> Vec<(CallerClass, Arc<Shelf>)> {
         lock(&self.by_class).iter().map(|(class, shelf)| (*class, shelf.clone())).collect()
+    }
+
+    /// Gives a list that is the same for all to the other classes of callers of the same revision, so that it is not
+    /// read for each of them (K2). Tells whether any of them sees something else than before.
+    fn share(&self, class: CallerClass, kind: Kind, list: &Arc<List>, hints: Hints) -> bool {
+        let mut differs = false;
+        for (other, shelf) in self.by_class() {
+            if other.revision == class.revision && other != class {
+                differs |= shelf.put(kind, list, Some(hints), shelf.changes(kind));
+            }
+        }
+        differs
     }
 
     /// What the server last said of itself, if it ever did.

@@ -3,18 +3,20 @@
 use std::collections::HashMap;
 use std::hash::{DefaultHasher, Hash, Hasher};
 use std::sync::Arc;
-use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering::Relaxed};
 use std::time::{Duration, Instant};
 
 use bytes::Bytes;
 
 use super::endpoint::{Endpoint, Naming, Part};
+use super::hints::{Hints, Scope};
 use super::kind::Kind;
 use super::list::Item;
 use super::name::qualify;
 use super::template::Template;
 use crate::protocol::edit::Edit;
 use crate::protocol::object::quoted;
+use crate::protocol::param_header::Annotation;
 use crate::settings::ServerSettings;
 
 /// The scheme of a URI that names its server: `mcpgate:{server}/{the server's own URI}`.
@@ -35,12 +37,18 @@ pub struct View {
     closed: Bytes,
     digest: u64,
     table: HashMap<Box<str>, Target>,
+    /// Of tools that want arguments repeated in headers, by the callers' names, which (T50).
+    annotated: HashMap<Box<str>, Arc<[Annotation]>>,
     templates: Vec<(Template, Target)>,
     made: Instant,
     /// Milliseconds from `made` to when its lists were last looked at for their age.
     checked_ms: AtomicU64,
     /// The catalog's generation in which it was last assembled.
     generation: AtomicU64,
+    /// Milliseconds from `made` up to which callers may keep it.
+    kept_until_ms: AtomicU64,
+    /// Whether it may be kept for anyone.
+    public: AtomicBool,
 }
 
 /// Where a caller's name or URI leads.
@@ -58,7 +66,7 @@ impl View {
     /// The view that `endpoint` gives of these lists.
     pub fn new(endpoint: &Endpoint, kind: Kind, parts: Vec<Part>) -> Self {
         let mut table: HashMap<Box<str>, Target> = HashMap::new();
-        let mut templates = Vec::new();
+        let (mut templates, mut annotated) = (Vec::new(), HashMap::new());
         let mut result = format!(r#"{{"{}":["#, kind.member()).into_bytes();
         let mut first = true;
         for (server, list) in &parts {
@@ -86,6 +94,9 @@ impl View {
                         &Edit::of(item.raw.as_bytes()).replace(item.key, &quoted).finish(),
                     );
                 }
+                if let Some(wanted) = list.annotations(&item.own) {
+                    annotated.insert(name.as_str().into(), wanted.clone());
+                }
                 table.insert(name.into(), target);
             }
         }
@@ -100,10 +111,13 @@ impl View {
             digest: hasher.finish(),
             closed: result.into(),
             table,
+            annotated,
             templates,
             made: Instant::now(),
             checked_ms: AtomicU64::new(0),
             generation: AtomicU64::new(u64::MAX),
+            kept_until_ms: AtomicU64::new(0),
+            public: AtomicBool::new(false),
         }
     }
 
@@ -121,6 +135,16 @@ impl View {
     /// Where a caller's name or listed URI leads.
     pub fn target(&self, name: &str) -> Option<&Target> {
         self.table.get(name)
+    }
+
+    /// Whether any tool wants arguments repeated in headers.
+    pub fn has_annotations(&self) -> bool {
+        !self.annotated.is_empty()
+    }
+
+    /// The arguments that a tool wants repeated in headers, by the callers' name for it.
+    pub fn annotations(&self, name: &str) -> Option<&[Annotation]> {
+        self.annotated.get(name).map(|wanted| &**wanted)
     }
 
     /// Where a URI that some template expands to leads; the most specific template wins.
@@ -171,8 +195,25 @@ impl View {
 
     /// Its lists were looked at for their age.
     pub fn checked(&self) {
-        let age = u64::try_from(self.made.elapsed().as_millis()).unwrap_or(u64::MAX);
-        self.checked_ms.store(age, Relaxed);
+        self.checked_ms.store(self.age_ms(), Relaxed);
+    }
+
+    /// Its lists may be kept so at this moment, all of them together.
+    pub fn keep(&self, hints: Hints) {
+        let ttl = u64::try_from(hints.ttl.as_millis()).unwrap_or(u64::MAX);
+        self.kept_until_ms.store(self.age_ms().saturating_add(ttl), Relaxed);
+        self.public.store(hints.scope == Scope::Public, Relaxed);
+    }
+
+    /// How callers may keep it from now on.
+    pub fn hints(&self) -> Hints {
+        let left = self.kept_until_ms.load(Relaxed).saturating_sub(self.age_ms());
+        let scope = if self.public.load(Relaxed) { Scope::Public } else { Scope::Private };
+        Hints { ttl: Duration::from_millis(left), scope }
+    }
+
+    fn age_ms(&self) -> u64 {
+        u64::try_from(self.made.elapsed().as_millis()).unwrap_or(u64::MAX)
     }
 
     /// Whether it was made from exactly these lists.

@@ -62,7 +62,8 @@ pub(super) fn claim(headers: &HeaderMap, request: &Request) -> Result<Option<Cla
     mirrored::name(headers, request.method(), &params)?;
     let (capabilities, client_info) = (claimed.capabilities.into(), claimed.client_info.map(Into::into));
     let log_level = meta.get(LOG_LEVEL).and_then(text).map(|level| level.as_ref().into());
-    Ok(Some(Claim { revision, capabilities, client_info, log_level }))
+    let params = mirrored::params(headers, request.method())?;
+    Ok(Some(Claim { revision, capabilities, client_info, log_level, params }))
 }
 
 /// Whether any message of a batch claims the modern era, which has no batches.

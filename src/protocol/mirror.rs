@@ -23,7 +23,8 @@ pub enum NotMirrored {
 
 /// `value` as a header holds it (T47).
 pub fn encode(value: &str) -> Cow<'_, str> {
-    if is_plain(value.as_bytes()) && !is_sentinel(value) {
+    // A tab may stand inside a header, but it is a control character, and readers differ.
+    if is_plain(value.as_bytes()) && !value.contains('\t') && !is_sentinel(value) {
         return value.into();
     }
     format!("{BEGIN}{}{END}", STANDARD.encode(value)).into()
@@ -74,6 +75,7 @@ mod tests {
             "=?base64?5paH5Lu2?=",
             "=?base64??=",
             "a b",
+            "a\tb",
         ] {
             let header = encode(value);
             assert!(is_plain(header.as_bytes()), "{header:?}");
@@ -81,6 +83,7 @@ mod tests {
         }
         assert_eq!(encode("文件"), "=?base64?5paH5Lu2?=");
         assert_eq!(encode("get_weather"), "get_weather");
+        assert_eq!(encode("a\tb"), "=?base64?YQli?=");
     }
 
     /// T46: markers are exact; anything else is taken literally.

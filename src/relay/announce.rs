@@ -57,6 +57,7 @@ impl Relay {
             if !session.attached.was_shown(kind) {
                 continue;
             }
+            self.want_shown(session, &endpoint, kind);
             let view = self.known_view(session, &endpoint, kind);
             if session.attached.differs(kind, view.digest()) {
                 session.streams.notice(match kind {

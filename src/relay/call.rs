@@ -9,6 +9,8 @@ use super::compose::compose;
 use super::deliver::deliver;
 use super::exchange::Exchange;
 use super::links::Connected;
+use super::mirrored::{Mended, Params, Refusal};
+use super::request::respond;
 use super::rounds::{self, Input};
 use super::route::Route;
 use super::running::Underway;
@@ -20,6 +22,7 @@ use crate::protocol::error::{Code, Layer, RpcError};
 use crate::protocol::method::Method;
 use crate::protocol::revision::Era;
 use crate::telemetry::metrics::CallOutcome;
+use crate::upstream::failure::ERA_CHANGED;
 use crate::upstream::{Delivery, Failure, Link};
 
 /// How a call ended.
@@ -30,6 +33,8 @@ pub(super) enum Ended {
     Failed(RpcError),
     /// By one of its limits in time.
     TimedOut(RpcError),
+    /// With nothing more to say than that it is done.
+    Done,
     /// By its caller, who wants no response any more.
     Cancelled,
 }
@@ -39,19 +44,30 @@ pub(super) enum Ended {
 impl Relay {
     /// Carries a request along `route`; gives the message for the caller, or none if it was cancelled.
     pub(super) async fn call(self: &Arc<Self>, serving: Serving<'_>, route: &Route) -> Option<Text> {
-        let request = serving.request;
-        let server = &route.target.server;
-        let clock = Arc::new(Clock::start(&server.timeouts));
+        let clock = Arc::new(Clock::start(&route.target.server.timeouts));
         let mut ended = self.attempt(serving, route, &clock, &Input::default()).await;
         if rounds::are_wanted(serving, &ended) {
             ended = Box::pin(self.rounds(serving, route, &clock, ended)).await;
         }
+        self.conclude(serving, route, &clock, ended)
+    }
+
+    /// The message for the caller of a request that `ended` so, which is counted.
+    pub(super) fn conclude(
+        &self,
+        serving: Serving<'_>,
+        route: &Route,
+        clock: &Clock,
+        ended: Ended,
+    ) -> Option<Text> {
+        let request = serving.request;
+        let server = &route.target.server;
         let outcome = match &ended {
             Ended::Answered(response, _) if response.error().is_some() => CallOutcome::RpcError,
             Ended::Answered(response, _) if is_tool_error(request.method(), response) => {
                 CallOutcome::ToolError
             }
-            Ended::Answered(..) => CallOutcome::Ok,
+            Ended::Answered(..) | Ended::Done => CallOutcome::Ok,
             Ended::TimedOut(_) => CallOutcome::Timeout,
             Ended::Failed(_) => CallOutcome::Unavailable,
             Ended::Cancelled => CallOutcome::Cancelled,
@@ -67,6 +83,7 @@ impl Relay {
                 tracing::warn!(request.id = %id, server = %server.name, layer, reason = error.reason, "{}", error.message);
                 Some(error.to_message(Some(request.id()), Some(&id)).into())
             }
+            Ended::Done => Some(respond(request.id(), b"{}").into()),
             Ended::Cancelled => None,
         }
     }
@@ -86,7 +103,7 @@ impl Relay {
             Method::ResourcesSubscribe | Method::ResourcesUnsubscribe => Pick::First,
             _ => serving.pick,
         };
-        let mut tries_left = 1;
+        let (mut tries_left, mut mends_left) = (1, 1);
         loop {
             let connected = tokio::select! {
                 connected = self.link(session, server, pick) => connected,
@@ -96,11 +113,23 @@ impl Relay {
             };
             let connected = match connected {
                 Ok(connected) => connected,
+                Err(failure) if failure.reason == ERA_CHANGED && tries_left > 0 => {
+                    tries_left -= 1;
+                    continue;
+                }
                 Err(failure) => return Ended::Failed(failed(failure)),
             };
             let link = connected.link.clone();
-            match self.exchange(serving, route, connected, clock, input).await {
-                Ok(ended) => return ended,
+            let params = self.params_of(serving, route, &link);
+            match self.exchange(serving, route, connected, clock, input, params.clone()).await {
+                Ok(ended) => {
+                    let Some(refusal) = Refusal::of(&ended) else { return ended };
+                    let mend = self.mend(serving, route, &link, refusal, &params);
+                    if mends_left == 0 || Box::pin(mend).await == Mended::No {
+                        return Ended::Failed(refusal.error(&server.name));
+                    }
+                    mends_left -= 1;
+                }
                 Err(failure)
                     if failure.delivery == Delivery::NotDelivered && link.is_down() && tries_left > 0 =>
                 {
@@ -118,6 +147,7 @@ impl Relay {
         connected: Connected,
         clock: &Arc<Clock>,
         input: &Input,
+        params: Params,
     ) -> Result<Ended, Failure> {
         let Serving { session, ticket, .. } = serving;
         let server = &route.target.server;
@@ -126,7 +156,10 @@ impl Relay {
         let underway = self.begin(serving, route, connected, clock);
         let exchange = &underway.exchange;
         clock.sent();
-        let outgoing = compose(serving, route, &link, id, input);
+        let mut outgoing = compose(serving, route, &link, id, input);
+        if let Some(mirror) = &mut outgoing.mirror {
+            mirror.params = params;
+        }
         let listener = exchange.clone();
         let ended = tokio::select! {
             biased;
@@ -139,7 +172,7 @@ impl Relay {
         };
         let why = match &ended {
             Ended::Failed(error) | Ended::TimedOut(error) => error.reason,
-            Ended::Answered(..) | Ended::Cancelled => "cancelled by the client",
+            Ended::Answered(..) | Ended::Done | Ended::Cancelled => "cancelled by the client",
         };
         self.tell_server(&link, &id.to_string(), why);
         Ok(ended)

@@ -2,7 +2,7 @@
 
 use http::HeaderValue;
 
-use super::declared::declared;
+use super::presented::presented;
 use super::rounds::Input;
 use super::route::Route;
 use super::serving::Serving;
@@ -44,7 +44,7 @@ pub(super) fn compose(
         }
         (Era::Legacy, Era::Modern) => {
             let level = session.log_level();
-            let always = &declared(session).meta;
+            let always = &presented(session, &route.target.server).meta;
             let told = Told { always, level: level.as_deref(), token, input: input.members() };
             edit = edit.replace_all(for_modern(request, route.meta, &told));
         }

@@ -8,17 +8,18 @@ use std::sync::{Arc, Mutex, OnceLock};
 use tokio_util::task::TaskTracker;
 
 use super::asks::Asks;
-use super::declared::Declared;
 use super::lanes::Lanes;
 use super::links::Links;
 use super::listen::SessionListens;
-use super::listens::SessionLists;
+use super::listens::{SessionLists, Wanted};
 use super::parked::SessionRoom;
+use super::presented::Presented;
 use super::relist::OwnLists;
 use super::running::Running;
 use crate::catalog::Kind;
 use crate::session::EndReason;
 use crate::session::live::Attachment;
+use crate::store::lock;
 
 /// What the relay keeps for one session.
 pub struct Conversation {
@@ -41,16 +42,17 @@ pub struct Conversation {
     /// URIs seen in results that no list has, and the server they came from.
     pub(super) seen_uris: Mutex<SeenUris>,
     /// What modern servers are told of the caller, once one is.
-    pub(super) declared: OnceLock<Declared>,
+    pub(super) presented: OnceLock<Presented>,
     given: [AtomicU64; 4],
     tasks: TaskTracker,
 }
 
 /// One resource subscription.
-#[derive(Clone, Debug)]
 pub(super) struct Subscription {
     pub(super) server: Arc<str>,
     pub(super) own: Arc<str>,
+    /// What keeps a modern server listened to for it.
+    pub(super) listened: Option<Wanted>,
 }
 
 /// URIs of links inside results (G8), the oldest forgotten first.
@@ -81,7 +83,7 @@ impl Conversation {
             listens: SessionListens::default(),
             modern_lists: SessionLists::default(),
             seen_uris: Mutex::default(),
-            declared: OnceLock::new(),
+            presented: OnceLock::new(),
             given: Default::default(),
             tasks,
         }
@@ -127,6 +129,8 @@ impl Attachment for Conversation {
     fn on_end(&self, _reason: EndReason) {
         self.asks.drop_all();
         self.modern_lists.clear();
+        let subscriptions = std::mem::take(&mut *lock(&self.subscriptions));
+        drop(subscriptions);
         self.links.close_all(&self.tasks);
     }
 }

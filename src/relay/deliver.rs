@@ -5,15 +5,31 @@ use super::serving::Serving;
 use super::uris::uris_in;
 use crate::protocol::edit::{Edit, Text, replaced};
 use crate::protocol::envelope::Response;
+use crate::protocol::error::{Code, Layer, RpcError};
+use crate::protocol::method::Method;
 use crate::protocol::revision::Era;
-use crate::protocol::translate::{ToLegacy, to_modern};
+use crate::protocol::translate::{NoResult, ToLegacy, modern_result, private, to_modern};
 
 /// The response as the caller expects it, from a server of `era`.
 pub(super) fn deliver(serving: Serving<'_>, route: &Route, response: &Response, era: Era) -> Text {
     let Serving { request, session, .. } = serving;
     let mut changes = uris_in(serving, route, response);
     match (session.revision().era(), era) {
-        (Era::Legacy, Era::Legacy) | (Era::Modern, Era::Modern) => {}
+        (Era::Legacy, Era::Legacy) => {}
+        (Era::Modern, Era::Modern) => match modern_result(response) {
+            Ok(change) => {
+                changes.extend(change);
+                // What goes by other names here, or is one part of many, is nobody's but the caller's (K5).
+                if *request.method() == Method::ResourcesRead && !serving.endpoint.shows_all_as_is() {
+                    changes.extend(private(response));
+                }
+            }
+            Err(why) => {
+                let (server, id) = (route.target.server.name.as_str(), serving.outlet.request_id());
+                tracing::warn!(request.id = %id, server, %why, "a server's answer cannot be used");
+                return unusable(server, &why).to_message(Some(request.id()), Some(&id)).into();
+            }
+        },
         (Era::Modern, Era::Legacy) => changes.extend(to_modern(request.method(), response)),
         (Era::Legacy, Era::Modern) => {
             let (revision, server) = (session.revision(), route.target.server.name.as_str());
@@ -25,4 +41,10 @@ pub(super) fn deliver(serving: Serving<'_>, route: &Route, response: &Response, 
     }
     let edit = Edit::of(response.bytes()).replace(response.id_span(), request.id());
     edit.replace_all(changes).finish_text(response.bytes())
+}
+
+/// M13: whatever the server meant, no caller of its era can tell.
+fn unusable(server: &str, why: &NoResult) -> RpcError {
+    let message = format!("Server `{server}` answered with {why}; what it did is unknown.");
+    RpcError::new(Code::Internal, "bad_answer", message).at(server, Layer::Call)
 }

@@ -4,6 +4,7 @@ use std::sync::Arc;
 
 use bytes::Bytes;
 
+use super::lists::SERVER_INFO;
 use super::offered::{Offered, instructions};
 use super::{Caller, Conversation, Relay, Session};
 use crate::catalog::Endpoint;
@@ -58,8 +59,7 @@ impl Relay {
         let instructions =
             instructions.map_or_else(String::new, |text| format!(r#","instructions":{}"#, quoted(&text)));
         let result = format!(
-            r#"{{"protocolVersion":"{revision}","capabilities":{capabilities},"serverInfo":{{"name":"mcpgate","version":"{}"}}{instructions}}}"#,
-            env!("CARGO_PKG_VERSION"),
+            r#"{{"protocolVersion":"{revision}","capabilities":{capabilities},"serverInfo":{SERVER_INFO}{instructions}}}"#,
         );
         Ok((session, super::request::respond(request.id(), result.as_bytes())))
     }

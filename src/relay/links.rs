@@ -89,6 +89,12 @@ impl Links {
         }
     }
 
+    /// Takes the link to a server out of use without closing it.
+    pub(super) fn retire(&self, server: &ServerSettings) {
+        let slot = lock(&self.0).remove(server.name.as_str());
+        drop(slot);
+    }
+
     /// Gives back the places of children that have ended.
     pub(super) fn forget_ended(&self, tasks: &TaskTracker) {
         let mut slots = lock(&self.0);
@@ -272,7 +278,7 @@ impl Relay {
         epoch: u32,
         listener: Arc<dyn Listener>,
     ) -> Result<Arc<Link>, Failure> {
-        let known = self.known(server);
+        let known = self.learn(server).await?;
         let era = known.era();
         let opened = self.connector.open(server.clone(), known, hello, epoch, listener).await;
         match &opened {
@@ -326,7 +332,7 @@ pub(super) fn hello_of(session: &Session, server: &ServerSettings) -> Hello {
 }
 
 /// The caller's capabilities as far as the gateway relays them (G28): what it does not know is not offered.
-pub(super) fn relayable(capabilities: &str) -> Box<str> {
+fn relayable(capabilities: &str) -> Box<str> {
     let Ok(all) = Object::parse(capabilities) else { return "{}".into() };
     let known = ["roots", "sampling", "elicitation", "experimental"];
     let kept =

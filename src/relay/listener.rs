@@ -3,6 +3,8 @@
 use std::sync::{Arc, Weak};
 
 use bytes::Bytes;
+use futures_util::FutureExt as _;
+use futures_util::future::BoxFuture;
 
 use super::ask::{self, Belonging};
 use super::{Relay, Session, parked, subscribe};
@@ -99,6 +101,11 @@ impl Listener for Origin {
             oldest => Belonging::Link(oldest),
         };
         ask::ask(&session, &self.server, &belonging, &message, reply);
+    }
+
+    fn ask_era(&self, remembered: Era) -> BoxFuture<'static, Option<Era>> {
+        let (relay, server) = (self.relay.upgrade(), self.server.clone());
+        async move { relay?.doubt(&server, remembered).await }.boxed()
     }
 
     fn heard(&self, heard: Heard) {

@@ -132,6 +132,11 @@ fn whose(session: &Session, server: &ServerSettings) -> Whose {
 // === impl Wanted ===
 
 impl Wanted {
+    /// Whether it is wanted of this very server, as it is configured now.
+    pub(super) fn is_of(&self, server: &Arc<ServerSettings>) -> bool {
+        Arc::ptr_eq(&self.standing.server, server)
+    }
+
     /// What the server has acknowledged of it, as soon as it has; waits at most `timeouts.list`.
     ///
     /// # Errors

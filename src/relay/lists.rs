@@ -6,13 +6,23 @@ use futures_util::stream::{FuturesUnordered, StreamExt};
 use tokio::time::error::Elapsed;
 
 use super::reading::Reader;
+use super::request::{Next, no_cursor};
+use super::serving::Serving;
 use super::shared::SHARED_CLASS;
 use super::{Relay, Session};
 use crate::catalog::endpoint::Part;
+use crate::catalog::hints;
 use crate::catalog::shelf::Outcome;
-use crate::catalog::{CallerClass, Endpoint, Kind, View};
+use crate::catalog::{CallerClass, Endpoint, Hints, Kind, Scope, View};
+use crate::protocol::edit::Text;
+use crate::protocol::error::RpcError;
+use crate::protocol::meta;
 use crate::settings::ServerSettings;
 use crate::settings::servers::Isolation;
+
+/// What the gateway calls itself.
+pub(super) const SERVER_INFO: &str =
+    concat!(r#"{"name":"mcpgate","version":""#, env!("CARGO_PKG_VERSION"), r#""}"#);
 
 /// What a look at a view does beside looking.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -71,6 +81,23 @@ impl Relay {
         view
     }
 
+    /// The answer to a list request of a modern caller: the items are those that legacy callers are given, behind a
+    /// head that says how they may be kept (K1, K6) and who answers (M6). That is the gateway, also where only one
+    /// server is behind it: it is the gateway's list.
+    pub(super) async fn listed_modern(
+        self: &Arc<Self>,
+        serving: Serving<'_>,
+        kind: Kind,
+    ) -> Result<Next, RpcError> {
+        let Serving { session, endpoint, request, .. } = serving;
+        no_cursor(request)?;
+        let view = self.list(session, endpoint, kind).await;
+        let head =
+            format!(r#"{{"jsonrpc":"2.0","id":{},"result":{{{},"#, request.id(), complete(view.hints()),);
+        // The view's own brace is in the head.
+        Ok(Next::Caller(Text { head: head.into(), tail: view.result_and_brace().slice(1..) }))
+    }
+
     /// The same for nobody to see: the caller is not taken to know it.
     pub(super) async fn whole_view(
         self: &Arc<Self>,
@@ -120,6 +147,8 @@ impl Relay {
         let generation = self.catalog.generation();
         let mut parts: Vec<Part> = Vec::with_capacity(endpoint.servers.len());
         let mut own = false;
+        let scope = if endpoint.shows_all_as_is() { Scope::Public } else { Scope::Private };
+        let mut hints = Hints { ttl: hints::MOST, scope };
         for server in &endpoint.servers {
             let shelf = self.catalog.of(server).shelf(class_for(session, server));
             if look == Look::Refreshing
@@ -133,9 +162,13 @@ impl Relay {
             let list = match session.attached.own_lists.get(&server.name, kind) {
                 Some(list) if shelved.as_ref().is_none_or(|s| s.digest != list.digest) => {
                     own = true;
+                    hints = hints.and(Hints::default());
                     Some(list)
                 }
-                _ => shelved,
+                _ => {
+                    hints = hints.and(if shelved.is_some() { shelf.hints(kind) } else { Hints::default() });
+                    shelved
+                }
             };
             parts.extend(list.map(|list| (server.clone(), list)));
         }
@@ -145,6 +178,7 @@ impl Relay {
             endpoint.view(class_of(session), kind, parts)
         };
         view.stamp(generation);
+        view.keep(hints);
         view
     }
 
@@ -198,6 +232,16 @@ impl Relay {
             }
         }
     }
+}
+
+/// What every cacheable result of the gateway's own begins with: that it is whole, how it may be kept, and whose it is.
+pub(super) fn complete(hints: Hints) -> String {
+    format!(
+        r#""resultType":"complete","ttlMs":{},"cacheScope":"{}","_meta":{{"{}":{SERVER_INFO}}}"#,
+        hints.ttl.as_millis(),
+        hints.scope.as_str(),
+        meta::SERVER_INFO,
+    )
 }
 
 /// What callers of the session's class saw last, if the session has no lists of its own.

@@ -4,15 +4,16 @@
 //! session.
 
 use std::panic::AssertUnwindSafe;
-use std::sync::Arc;
+use std::sync::{Arc, OnceLock};
 
 use futures_util::FutureExt as _;
+use http::{HeaderName, HeaderValue};
 use tokio_util::sync::{CancellationToken, DropGuard};
 
 use super::lanes::Lane;
 use super::outlet::{ForModern, Outlet};
 use super::parked::{Carried, Questions, Retried, Served, Wanted, Work, can_be_asked, mentions_state};
-use super::request::{Next, no_cursor, no_such_method, unknown};
+use super::request::{Next, no_such_method, unknown};
 use super::route::Route;
 use super::running::Running;
 use super::seat::{Known, NoSeat};
@@ -39,6 +40,8 @@ pub struct Claim {
     pub client_info: Option<Box<str>>,
     /// The least severe log messages wanted with the response, if any are (M4).
     pub log_level: Option<Box<str>>,
+    /// The `Mcp-Param-*` headers of a tool call, each sent once (T48).
+    pub params: Vec<(HeaderName, HeaderValue)>,
 }
 
 /// The answer to a modern request.
@@ -97,53 +100,44 @@ impl Relay {
         if *request.method() == Method::Listen {
             return self.listen(caller, endpoint, claim, &request, form).await;
         }
-        let mut brings = Brings::Nothing;
-        let mut first = request;
-        if mentions_state(&first) {
-            let retried = self.retried(caller, endpoint, claim, first, form, request_id.clone());
-            first = match Box::pin(retried).await {
-                Ok(Retried::First(request) | Retried::Again(request)) => request,
-                Ok(Retried::Foreign(request)) => {
-                    brings = Brings::State;
-                    request
-                }
+        let (mut request, mut brings, mut seat) = (request, Brings::Nothing, None);
+        if mentions_state(&request) {
+            let retried = self.retried(caller, endpoint, claim, request, form, request_id.clone());
+            match Box::pin(retried).await {
+                Ok(Retried::First(first)) => request = first,
+                Ok(Retried::Again(first, kept)) => (request, seat) = (first, kept),
+                Ok(Retried::Foreign(foreign)) => (request, brings) = (foreign, Brings::State),
                 Ok(Retried::Resumed(carried)) => return Ok(self.answer_modern(carried, form).await),
                 Err(refused) => return Ok(ModernAnswer::Refused(refused)),
-            };
+            }
         }
-        let carried = self.carried(caller, endpoint, claim, first, brings, form, request_id)?;
-        Ok(self.answer_modern(carried, form).await)
-    }
-
-    /// A new request, ready to be worked on.
-    #[expect(clippy::too_many_arguments, reason = "all of them are parts of one request")]
-    fn carried(
-        self: &Arc<Self>,
-        caller: &Caller,
-        endpoint: &Arc<Endpoint>,
-        claim: &Claim,
-        request: Request,
-        brings: Brings,
-        form: Form,
-        request_id: Arc<str>,
-    ) -> Result<Carried, NoSeat> {
-        let seat = self.seat(caller, endpoint, &Known::of(claim))?;
-        let session = seat.session.clone();
-        let questions = can_be_asked(request.method()).then(|| Questions::new(session.greeting.class));
-        let modern = ForModern { wanted: Wanted::new(claim.log_level.as_deref()), questions };
-        let outlet = Outlet::modern(self.sessions.plain_streams(), form, request_id, modern);
-        let cancelled = CancellationToken::new();
+        let seat = match seat {
+            Some(kept) => kept,
+            None => self.seat(caller, endpoint, &Known::of(claim))?,
+        };
+        if let Err(error) = self.check_param_headers(&seat.session, endpoint, &request, &claim.params) {
+            self.metrics.request(request.method().label(), CallOutcome::RpcError);
+            return Ok(ModernAnswer::Refused(error));
+        }
+        let class = seat.session.greeting.class;
+        let modern = ForModern {
+            wanted: Wanted::new(claim.log_level.as_deref()),
+            questions: can_be_asked(request.method()).then(|| Questions::new(class)),
+            again: OnceLock::new(),
+        };
         let asked = Asked {
-            session,
+            session: seat.session.clone(),
             endpoint: endpoint.clone(),
             request: request.clone(),
             brings,
             level: claim.log_level.clone(),
-            outlet: outlet.clone(),
-            cancelled: cancelled.clone(),
+            outlet: Outlet::modern(self.sessions.plain_streams(), form, request_id, modern),
+            cancelled: CancellationToken::new(),
         };
+        let (outlet, cancelled) = (asked.outlet.clone(), asked.cancelled.clone());
         let work: Work = Box::pin(work(self.clone(), asked));
-        Ok(Carried::new(work, outlet, request, seat, cancelled, self.tasks.clone()))
+        let carried = Carried::new(work, outlet, request, seat, cancelled, self.tasks.clone());
+        Ok(self.answer_modern(carried, form).await)
     }
 
     async fn serve_modern(self: &Arc<Self>, asked: &Asked) -> Option<Served> {
@@ -209,6 +203,7 @@ impl Relay {
             Method::ToolsCall | Method::PromptsGet | Method::ResourcesRead | Method::Complete => {
                 self.route(session, endpoint, request).await.map(Next::Server)
             }
+            Method::Discover => Ok(Next::Caller(self.discover(session, endpoint, request).await)),
             // T40: gone with this revision.
             Method::Initialize
             | Method::Ping
@@ -221,18 +216,6 @@ impl Relay {
             }
             _ => unknown(endpoint, request).map(Next::Server),
         }
-    }
-
-    async fn listed_modern(self: &Arc<Self>, serving: Serving<'_>, kind: Kind) -> Result<Next, RpcError> {
-        let Serving { session, endpoint, request, .. } = serving;
-        no_cursor(request)?;
-        let view = self.list(session, endpoint, kind).await;
-        let head = format!(
-            r#"{{"jsonrpc":"2.0","id":{},"result":{{"resultType":"complete","ttlMs":0,"cacheScope":"private","#,
-            request.id()
-        );
-        // The view's own brace is in the head.
-        Ok(Next::Caller(Text { head: head.into(), tail: view.result_and_brace().slice(1..) }))
     }
 }
 

@@ -60,6 +60,12 @@ impl Offered {
         }
     }
 
+    /// The same of a server that cannot tell of anything by itself.
+    #[must_use]
+    pub(super) fn untold(self) -> Self {
+        Self { tells: Lists::default(), subscribe: false, ..self }
+    }
+
     /// The same as a raw capabilities object.
     pub(super) fn written(self) -> String {
         let mut members = Vec::with_capacity(5);

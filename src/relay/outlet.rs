@@ -3,13 +3,13 @@
 //! That of a modern caller may be turned from one POST to the next, while the call that speaks through it goes on.
 
 use std::sync::atomic::{AtomicBool, Ordering::Relaxed};
-use std::sync::{Arc, Mutex};
+use std::sync::{Arc, Mutex, OnceLock};
 
 use bytes::Bytes;
 use tokio::sync::Notify;
 
 use super::answer::Form;
-use super::parked::{Questions, Round, Wanted};
+use super::parked::{Kept, Questions, Round, Wanted};
 use crate::protocol::edit::one_line;
 use crate::session::log::EventKind;
 use crate::session::stream::Wake;
@@ -53,6 +53,8 @@ pub(super) struct ForModern {
     pub(super) wanted: Wanted,
     /// What it is asked; only some methods can be answered with questions (R1).
     pub(super) questions: Option<Questions>,
+    /// Set if its call is to be made again by a retry.
+    pub(super) again: OnceLock<Kept>,
 }
 
 /// The stream of a POST that has its answer, to put that on.

@@ -23,8 +23,9 @@ use std::time::Duration;
 use bytes::Bytes;
 use tokio::sync::oneshot;
 
-use super::Relay;
 use super::outlet::Outlet;
+use super::seat::Seat;
+use super::{Relay, Session};
 use crate::protocol::meta;
 use crate::protocol::object::Object;
 use crate::store::{Registry, lock};
@@ -34,6 +35,7 @@ pub(super) use carried::{Carried, Served, Work};
 pub(super) use questions::{Questions, Round, Unanswered};
 pub(super) use retry::{Retried, can_be_asked, mentions_state};
 pub(super) use room::{Room, SessionRoom};
+pub(super) use url::Kept;
 pub(super) use wanted::Wanted;
 
 use state::{GoesOn, State, request_digest};
@@ -41,6 +43,8 @@ use state::{GoesOn, State, request_digest};
 /// The parked calls of this process.
 pub(super) struct ParkedCalls {
     slots: Registry<u64, Arc<Slot>>,
+    /// Seats of calls that ended and are to be made again.
+    seats: Registry<u64, Arc<Mutex<Option<Seat>>>>,
     next: AtomicU64,
     /// How many there may be.
     pub(super) room: Arc<Room>,
@@ -49,6 +53,7 @@ pub(super) struct ParkedCalls {
 /// One parked call: how to take it.
 struct Slot {
     round: u32,
+    session: Arc<Session>,
     outlet: Arc<Outlet>,
     give: Mutex<Option<oneshot::Sender<oneshot::Sender<Carried>>>>,
 }
@@ -58,7 +63,17 @@ struct Slot {
 impl ParkedCalls {
     /// None yet; at most `most` of each tenant.
     pub(super) fn new(most: usize) -> Self {
-        Self { slots: Registry::new(), next: AtomicU64::new(1), room: Room::new(most) }
+        Self {
+            slots: Registry::new(),
+            seats: Registry::new(),
+            next: AtomicU64::new(1),
+            room: Room::new(most),
+        }
+    }
+
+    /// A number that no other call or seat has.
+    fn next_number(&self) -> u64 {
+        self.next.fetch_add(1, Relaxed)
     }
 }
 
@@ -79,7 +94,7 @@ impl Slot {
 impl Relay {
     /// Parks a call until its caller comes back; gives the response that asks the caller.
     fn park(self: &Arc<Self>, mut carried: Carried, round: &Round) -> Bytes {
-        let call = *carried.call.get_or_insert_with(|| self.parked.next.fetch_add(1, Relaxed));
+        let call = *carried.call.get_or_insert_with(|| self.parked.next_number());
         let request = &carried.request;
         let params = request.params().and_then(|raw| Object::parse(raw).ok()).unwrap_or_default();
         let goes_on =
@@ -90,7 +105,13 @@ impl Relay {
         let (bytes, request_id) = (carried.size(), carried.outlet.request_id());
         tracing::debug!(request.id = %request_id, call, round = round.number, bytes, "a call waits for its caller");
         let (give, wanted) = oneshot::channel();
-        let slot = Slot { round: round.number, outlet: carried.outlet.clone(), give: Mutex::new(Some(give)) };
+        let session = carried.session.clone();
+        let slot = Slot {
+            round: round.number,
+            session,
+            outlet: carried.outlet.clone(),
+            give: Mutex::new(Some(give)),
+        };
         self.parked.slots.insert(call, Arc::new(slot));
         self.tasks.spawn(self.clone().keep(carried, call, wanted, round.input));
         response

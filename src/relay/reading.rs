@@ -13,6 +13,7 @@ use crate::catalog::shelf::{Reading, Waiting};
 use crate::catalog::{CallerClass, Kind, List};
 use crate::settings::ServerSettings;
 use crate::settings::servers::Isolation;
+use crate::upstream::failure::ERA_CHANGED;
 use crate::upstream::{Failure, Hello};
 
 /// Over whose link a list is read.
@@ -97,7 +98,7 @@ impl Relay {
         let shelves = self.catalog.of(server);
         let class = reader.class(server);
         let shelf = shelves.shelf(class);
-        let read = async {
+        let read = async || {
             let connected = self.link_of(reader, server).await?;
             let changes = shelf.changes(kind);
             let hello = reader.hello(server);
@@ -110,8 +111,11 @@ impl Relay {
             })?;
             Ok(self.catalog.put(&shelves, class, kind, list, changes))
         };
-        let read: Result<_, Failure> = read.await;
-        read.inspect_err(|_| {
+        let mut outcome: Result<_, Failure> = read().await;
+        if outcome.as_ref().is_err_and(|failure| failure.reason == ERA_CHANGED) {
+            outcome = read().await;
+        }
+        outcome.inspect_err(|_| {
             if shelf.fail(kind) {
                 tracing::warn!(server = %server.name, kind = kind.member(), "its last good list is shown no longer");
                 self.catalog.note_change();

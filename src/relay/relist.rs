@@ -1,6 +1,6 @@
 //! What follows when a server says that its lists have changed, or its link began anew.
 
-use std::collections::HashMap;
+use std::collections::{HashMap, HashSet};
 use std::sync::atomic::{AtomicUsize, Ordering::Relaxed};
 use std::sync::{Arc, Mutex};
 use std::time::Duration;
@@ -14,6 +14,7 @@ use crate::catalog::endpoint::Part;
 use crate::catalog::fetch::fetch;
 use crate::catalog::{Endpoint, Kind, List, View};
 use crate::settings::ServerSettings;
+use crate::settings::servers::Isolation;
 use crate::store::lock;
 
 /// How long changes are gathered before the server is asked what they are.
@@ -151,7 +152,7 @@ impl Relay {
         self.tell_changes(session);
     }
 
-    /// The same for a shared link, whose list is the same for all.
+    /// The same for a shared link, whose list is the same for all, or for all of a class.
     pub(super) fn shared_list_changed(
         self: &Arc<Self>,
         tenant: Option<&str>,
@@ -165,18 +166,38 @@ impl Relay {
                 continue;
             }
             let (relay, server) = (self.clone(), server.clone());
-            let reader = Reader::Tenant(tenant.map(Into::into));
+            let tenant: Option<Box<str>> = tenant.map(Into::into);
             self.tasks.spawn(async move {
                 let mut pause = DEBOUNCE;
                 loop {
                     tokio::time::sleep(pause).await;
                     pause = (pause * 2).min(RESTLESS);
-                    relay.read_list(&reader, &server, *kind).outcome().await;
+                    let readers = relay.readers_of_shared(tenant.as_deref(), &server, *kind);
+                    let reads =
+                        readers.iter().map(|reader| relay.read_list(reader, &server, *kind).outcome());
+                    futures_util::future::join_all(reads).await;
                     if !relay.relisting.again(&key) {
                         return;
                     }
                 }
             });
         }
+    }
+
+    /// For whom a list behind a shared link is read again: a modern server tells each class what fits that class, so
+    /// one session of each that was shown the list, or listens to it, reads it.
+    fn readers_of_shared(&self, tenant: Option<&str>, server: &ServerSettings, kind: Kind) -> Vec<Reader> {
+        if let Isolation::Shared { .. } = server.isolation {
+            return vec![Reader::Tenant(tenant.map(Into::into))];
+        }
+        let mut classes = HashSet::new();
+        let sees = |session: &Session| {
+            let endpoint = self.endpoint(&session.binding.endpoint);
+            endpoint.is_some_and(|endpoint| endpoint.servers.iter().any(|s| s.name == server.name))
+        };
+        let mut sessions = self.sessions_of(tenant);
+        let wants = |s: &Session| s.attached.was_shown(kind) || s.attached.listens.hear(kind);
+        sessions.retain(|s| wants(s) && sees(s) && classes.insert(class_for(s, server)));
+        sessions.into_iter().map(Reader::Session).collect()
     }
 }

@@ -10,6 +10,7 @@ use super::reading::Reader;
 use super::shared::Pick;
 use super::{Relay, Session, by_path};
 use crate::catalog::{Endpoint, Kind};
+use crate::protocol::revision::Era;
 use crate::session::EndReason;
 use crate::settings::{ServerSettings, Settings};
 use crate::store::lock;
@@ -70,7 +71,10 @@ impl Relay {
             session.attached.own_lists.forget(&server);
         }
         let known = |name: &str| self.catalog.named(name).is_some();
-        lock(&session.attached.subscriptions).retain(|_, s| known(&s.server));
+        let gone: Vec<_> =
+            lock(&session.attached.subscriptions).extract_if(.., |_, s| !known(&s.server)).collect();
+        // What they held is let go of without the lock.
+        drop(gone);
     }
 
     /// Reads what callers will see of new servers, so that they can be told: one session of each class does. A
@@ -83,7 +87,12 @@ impl Relay {
                 if !super::subscribe::subscribed_at(&session, &server.name).is_empty() {
                     let (relay, session, server) = (self.clone(), session.clone(), server.clone());
                     // Opening it makes the subscriptions again; a failure is logged there.
-                    self.tasks.spawn(async move { drop(relay.link(&session, &server, Pick::First).await) });
+                    self.tasks.spawn(async move {
+                        let opened = relay.link(&session, &server, Pick::First).await;
+                        if opened.is_ok_and(|connected| connected.link.era() == Era::Modern) {
+                            relay.listen_again(&session, &server);
+                        }
+                    });
                 }
                 let class = super::lists::class_for(&session, server);
                 let shelf = self.catalog.of(server).shelf(class);

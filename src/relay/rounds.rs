@@ -13,8 +13,8 @@ use super::Relay;
 use super::ask::{self, Belonging};
 use super::call::{Ended, failed, session_ended, timed_out};
 use super::clock::Clock;
-use super::declared::declared;
 use super::exchange::Exchange;
+use super::presented::presented;
 use super::route::Route;
 use super::serving::Serving;
 use super::shared::Pick;
@@ -23,7 +23,7 @@ use crate::protocol::error::{Code, Layer, RpcError};
 use crate::protocol::method::Method;
 use crate::protocol::object::{Object, quoted, text};
 use crate::protocol::revision::Era;
-use crate::protocol::translate::input::{self, InputRequest, InputRequired, ModernResult};
+use crate::protocol::translate::wanted::{self, InputRequest, InputRequired, ModernResult};
 use crate::upstream::http::{Backoff, Pace};
 use crate::upstream::{Refused, Reply};
 
@@ -42,7 +42,7 @@ pub(super) struct Input(String);
 pub(super) fn are_wanted(serving: Serving<'_>, ended: &Ended) -> bool {
     let Ended::Answered(response, Era::Modern) = ended else { return false };
     serving.session.revision().era() == Era::Legacy
-        && !matches!(input::read(serving.request.method(), response), ModernResult::Complete)
+        && !matches!(wanted::read(serving.request.method(), response), ModernResult::Complete)
 }
 
 // === impl Input ===
@@ -78,7 +78,7 @@ impl Relay {
         let (mut rounds, mut backoff) = (0, Backoff::new(PACE));
         loop {
             let Ended::Answered(response, Era::Modern) = &ended else { return ended };
-            let input = match input::read(serving.request.method(), response) {
+            let input = match wanted::read(serving.request.method(), response) {
                 ModernResult::Complete => return ended,
                 ModernResult::Malformed(why) => return Ended::Failed(bad_answer(server, why)),
                 ModernResult::Wanting(_) if rounds == MOST_ROUNDS => return Ended::Failed(too_many(server)),
@@ -112,7 +112,7 @@ impl Relay {
     ) -> Result<Vec<(String, String)>, Ended> {
         let Serving { session, .. } = serving;
         let server = &route.target.server;
-        let declared = declared(session).class;
+        let declared = presented(session, server).class;
         for request in &wanted.requests {
             let params = request.params.and_then(|raw| Object::parse(raw).ok());
             let needed = ask::capability_for(&request.method, params.as_ref());
@@ -131,7 +131,7 @@ impl Relay {
     }
 
     /// What `work` gives, unless the call is over before.
-    async fn unless_over<T>(
+    pub(super) async fn unless_over<T>(
         &self,
         serving: Serving<'_>,
         route: &Route,
@@ -208,7 +208,7 @@ fn undeclared(server: &str, method: &Method) -> RpcError {
 
 fn bad_answer(server: &str, why: &str) -> RpcError {
     let message = format!("Server `{server}` answered with what its protocol does not allow: {why}.");
-    RpcError::new(Code::Internal, "bad_input_request", message).at(server, Layer::Call)
+    RpcError::new(Code::Internal, "bad_result", message).at(server, Layer::Call)
 }
 
 fn too_many(server: &str) -> RpcError {

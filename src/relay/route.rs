@@ -202,7 +202,7 @@ fn no_variants(params: &Object<'_>, known: &[&str]) -> Result<(), RpcError> {
 }
 
 fn named<'a>(method: &Method, params: &Object<'a>) -> Result<Named<'a>, RpcError> {
-    no_variants(params, &["name", "uri", "ref"])?;
+    no_variants(params, &["name", "uri", "ref", "_meta"])?;
     let (kind, raw) = match method {
         Method::PromptsGet => (Kind::Prompts, params.get("name")),
         Method::ResourcesRead | Method::ResourcesSubscribe | Method::ResourcesUnsubscribe => {

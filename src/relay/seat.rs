@@ -42,12 +42,21 @@ pub(super) struct Known<'a> {
     pub(super) client_info: Option<&'a str>,
 }
 
+// === impl Seat ===
+
+impl Seat {
+    /// Whether its session ends with it.
+    pub(super) fn is_alone(&self) -> bool {
+        self.alone.is_some()
+    }
+}
+
 // === impl Known ===
 
 impl<'a> Known<'a> {
     /// What a modern request says of its caller.
     pub(super) fn of(claim: &'a Claim) -> Self {
-        let Claim { revision, capabilities, client_info, log_level: _ } = claim;
+        let Claim { revision, capabilities, client_info, .. } = claim;
         Self { revision: *revision, capabilities, client_info: client_info.as_deref() }
     }
 }

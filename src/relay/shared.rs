@@ -7,6 +7,8 @@ use std::collections::HashSet;
 use std::sync::atomic::{AtomicUsize, Ordering::Relaxed};
 use std::sync::{Arc, Mutex, Weak};
 
+use futures_util::FutureExt as _;
+use futures_util::future::BoxFuture;
 use tokio::sync::watch;
 use tokio_util::sync::CancellationToken;
 
@@ -97,6 +99,13 @@ impl SharedLinks {
             group.unused.fetch_add(1, Relaxed) >= LOOKS
         };
         self.close_where(unused, relay);
+    }
+
+    /// Takes the links to a server out of use without closing them.
+    pub(super) fn retire(&self, server: &ServerSettings) {
+        for group in self.0.values().into_iter().filter(|g| g.server.name == server.name) {
+            self.0.remove(&(group.tenant.clone(), Arc::from(group.server.name.as_str())));
+        }
     }
 
     fn close_where(&self, doomed: impl Fn(&Group) -> bool, relay: &Relay) {
@@ -289,6 +298,11 @@ impl Listener for SharedOrigin {
             Code::MethodNotFound.number(),
             "this link is shared by many callers; none of them can be asked",
         );
+    }
+
+    fn ask_era(&self, remembered: Era) -> BoxFuture<'static, Option<Era>> {
+        let (relay, server) = (self.relay.upgrade(), self.server.clone());
+        async move { relay?.doubt(&server, remembered).await }.boxed()
     }
 
     fn heard(&self, heard: Heard) {

@@ -1,10 +1,14 @@
 //! Resource subscriptions: made at the server, remembered in the session, made again on a new link.
 
+mod listened;
+
 use std::collections::BTreeSet;
 use std::sync::Arc;
 
 use futures_util::StreamExt as _;
 
+use super::call::Ended;
+use super::clock::Clock;
 use super::conversation::Subscription;
 use super::links::Connected;
 use super::route::Route;
@@ -41,11 +45,19 @@ impl Relay {
             let error = RpcError::new(Code::InvalidParams, "too_many_subscriptions", message);
             return Some(error.to_message(Some(request.id()), Some(&serving.outlet.request_id())).into());
         }
-        let response = self.call(serving, route).await;
+        let clock = Clock::start(&route.target.server.timeouts);
+        let response = match self.era_at(serving, route, &clock).await {
+            Ok(Era::Legacy) => self.call(serving, route).await,
+            Ok(Era::Modern) => {
+                let ended = self.listen_for(serving, route, &clock, &uri).await;
+                self.conclude(serving, route, &clock, ended)
+            }
+            Err(ended) => self.conclude(serving, route, &clock, ended),
+        };
         if response.as_ref().is_some_and(succeeded) {
             let _ = self.sessions.change(session, Change::Subscribe(uri)).await;
         } else if added == Added::Now {
-            lock(&session.attached.subscriptions).remove(&uri);
+            forget(session, &uri);
         }
         response
     }
@@ -53,7 +65,7 @@ impl Relay {
     pub(super) async fn unsubscribe(self: &Arc<Self>, serving: Serving<'_>, route: &Route) -> Option<Text> {
         let Serving { session, request, .. } = serving;
         if let Some(uri) = uri(request) {
-            lock(&session.attached.subscriptions).remove(&uri);
+            forget(session, &uri);
             let _ = self.sessions.change(session, Change::Unsubscribe(uri)).await;
         }
         let (server, own) = (&route.target.server, &route.target.own);
@@ -63,7 +75,13 @@ impl Relay {
         if shared && self.sessions_of(session.attached.tenant.as_deref()).iter().any(subscribed) {
             return Some(super::request::respond(request.id(), b"{}").into());
         }
-        self.call(serving, route).await
+        let clock = Clock::start(&server.timeouts);
+        match self.era_at(serving, route, &clock).await {
+            Ok(Era::Legacy) => self.call(serving, route).await,
+            // It is listened to for this no longer than somebody wants it.
+            Ok(Era::Modern) => self.conclude(serving, route, &clock, Ended::Done),
+            Err(ended) => self.conclude(serving, route, &clock, ended),
+        }
     }
 }
 
@@ -83,9 +101,16 @@ fn remember(session: &Session, uri: &str, route: &Route) -> Added {
         return Added::NoPlace;
     }
     let target = &route.target;
-    let subscription = Subscription { server: target.server.name.as_str().into(), own: target.own.clone() };
+    let (server, own) = (target.server.name.as_str().into(), target.own.clone());
+    let subscription = Subscription { server, own, listened: None };
     all.insert(uri.to_owned(), subscription);
     Added::Now
+}
+
+fn forget(session: &Session, uri: &str) {
+    let gone = lock(&session.attached.subscriptions).remove(uri);
+    // What it held is let go of without the lock.
+    drop(gone);
 }
 
 /// How many subscriptions are made again at once.
@@ -93,10 +118,6 @@ const RENEWED_AT_ONCE: usize = 16;
 
 /// Makes subscriptions again on a new link, all of them within `timeouts.list`: callers wait for the link meanwhile.
 pub(super) async fn renew_all(server: &ServerSettings, to: &Connected, uris: BTreeSet<Arc<str>>) {
-    // A modern server is listened to instead (X9).
-    if to.link.era() == Era::Modern {
-        return;
-    }
     let all = futures_util::stream::iter(uris)
         .for_each_concurrent(RENEWED_AT_ONCE, |uri| async move { renew(server, to, &uri).await });
     if tokio::time::timeout(server.timeouts.list, all).await.is_err() {

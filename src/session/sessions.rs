@@ -201,11 +201,12 @@ impl<A: Attachment> Sessions<A> {
             let (greeting, attached) = make();
             let (id, binding) = (SessionId::mint(), key.binding.clone());
             let (streams, place) = (self.plain_streams(), Place::Implicit(key.clone(), cap));
+            self.metrics.implicit_opened();
             Session::new(id, binding, greeting, Epoch::FIRST, streams, place, attached)
         });
         let Opened { session, displaced } = opened?;
         for session in displaced {
-            over(&session, EndReason::Displaced);
+            self.over(&session, EndReason::Displaced);
         }
         Ok(session)
     }
@@ -247,8 +248,15 @@ impl<A: Attachment> Sessions<A> {
         if (reason == EndReason::Idle && !session.retire()) || !self.implicit.remove(session) {
             return false;
         }
-        over(session, reason);
+        self.over(session, reason);
         true
+    }
+
+    /// Tells all who still hold an implicit session that it is over.
+    fn over(&self, session: &Session<A>, reason: EndReason) {
+        session.ended.cancel();
+        session.attached.on_end(reason);
+        self.metrics.implicit_closed();
     }
 
     /// Ends what has expired and forgets streams past their retention.
@@ -364,12 +372,6 @@ impl<A: Attachment> Sessions<A> {
     }
 }
 
-/// Tells all who still hold an implicit session that it is over.
-fn over<A: Attachment>(session: &Session<A>, reason: EndReason) {
-    session.ended.cancel();
-    session.attached.on_end(reason);
-}
-
 // === impl EndReason ===
 
 impl EndReason {
@@ -382,7 +384,7 @@ impl EndReason {
             Self::Shutdown => "shutdown",
             Self::Reconfigured => "reconfigured",
             Self::Displaced => "displaced",
-            Self::CallOver => "call_over",
+            Self::CallOver => "finished",
         }
     }
 }

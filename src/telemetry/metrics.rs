@@ -167,6 +167,16 @@ impl Metrics {
         self.families.sessions_closed_total.with_label_values(&[reason]).inc();
     }
 
+    /// An implicit session began.
+    pub fn implicit_opened(&self) {
+        self.families.implicit_sessions_active.inc();
+    }
+
+    /// An implicit session ended.
+    pub fn implicit_closed(&self) {
+        self.families.implicit_sessions_active.dec();
+    }
+
     /// A session id was not found.
     pub fn session_not_found(&self) {
         self.families.session_not_found_total.inc();

@@ -60,10 +60,10 @@ impl Connector {
         Self { patience, ..self }
     }
 
-    /// Asks an HTTP server for its era: what it says of itself if it is modern, else that it is legacy.
+    /// Asks an HTTP server for its era: what it says of itself if it is modern, that it is legacy, or nothing.
     ///
     /// # Errors
-    /// [`Failure`] if it cannot be asked.
+    /// [`Failure`] if it cannot be asked, or speaks no revision that is served here.
     pub async fn probe(&self, server: &Arc<ServerSettings>) -> Result<Known, Failure> {
         http::probe(server, &self.client, &self.tasks, &self.metrics).await
     }

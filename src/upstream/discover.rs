@@ -10,12 +10,21 @@ use crate::protocol::revision::{Era, Revision};
 /// What an answer to `server/discover` says about the era of who gave it.
 #[derive(Debug)]
 pub(super) enum Discovered {
-    /// It is modern, and said this of itself.
+    /// It is modern, and said this of itself; or said nothing that it could be used by, and is tried with everything.
     Modern(Introduction),
     /// It is modern, and speaks only these revisions, which we do not.
     TooNew(String),
     /// Anything else: `initialize` will tell (T64).
     Legacy,
+}
+
+// === impl Discovered ===
+
+impl Discovered {
+    /// Whether it is modern, and can be spoken to.
+    pub(super) fn is_modern(&self) -> bool {
+        matches!(self, Self::Modern(_))
+    }
 }
 
 /// The request, with `id`.
@@ -50,16 +59,26 @@ fn of_result(result: &str) -> Option<Discovered> {
     }))
 }
 
-/// -32022 is an answer of the modern era: `supported` says which revisions to speak. The others of that era, -32020
-/// and -32021, say that the server is modern, but not what it offers; nothing it could be used by.
+/// The errors of the modern era say that the server is of it, but not what it offers. -32022 says which revisions it
+/// speaks: one that knows legacy ones only wants `initialize`, though it knows this code.
 fn of_error(error: &str) -> Option<Discovered> {
     let error = Object::parse(error).ok()?;
-    if error.get("code") != Some("-32022") {
+    let code = error.get("code")?;
+    if code == "-32020" || code == "-32021" {
+        return Some(Discovered::Modern(Introduction::assumed()));
+    }
+    if code != "-32022" {
         return None;
     }
     let supported = Object::parse(error.get("data")?).ok().and_then(|d| items(d.get("supported")?));
     let versions: Vec<String> = supported?.into_iter().filter_map(|v| Some(text(v)?.into_owned())).collect();
-    Some(Discovered::TooNew(shown(&versions)))
+    Some(if versions.iter().any(|v| Revision::modern(v).is_some()) {
+        Discovered::Modern(Introduction::assumed())
+    } else if versions.iter().any(|v| Revision::legacy(v).is_ok()) {
+        Discovered::Legacy
+    } else {
+        Discovered::TooNew(shown(&versions))
+    })
 }
 
 /// Versions as a server wrote them, short enough for a message.

@@ -2,6 +2,9 @@
 
 use crate::protocol::error::Layer;
 
+/// The reason of a link that was opened for the other era than the server speaks by now.
+pub const ERA_CHANGED: &str = "era_changed";
+
 /// A failure of one server, in words that may leave the process.
 #[derive(Clone, Debug, thiserror::Error)]
 #[error("{message}")]

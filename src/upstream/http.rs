@@ -22,6 +22,7 @@ mod body;
 mod call;
 mod client;
 mod cookies;
+mod doubt;
 mod events;
 mod fault;
 mod handshake;

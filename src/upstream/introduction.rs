@@ -50,3 +50,17 @@ pub struct Introduction {
     /// How to use it, in its own words.
     pub instructions: Option<String>,
 }
+
+// === impl Introduction ===
+
+impl Introduction {
+    /// What a modern server is taken to offer that does not say: everything, so that it is asked for each.
+    pub fn assumed() -> Self {
+        Self {
+            revision: Revision::LATEST,
+            capabilities: r#"{"tools":{},"prompts":{},"resources":{},"completions":{}}"#.into(),
+            server_info: "{}".into(),
+            instructions: None,
+        }
+    }
+}

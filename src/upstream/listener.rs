@@ -3,10 +3,13 @@
 use std::time::Duration;
 
 use bytes::Bytes;
+use futures_util::FutureExt as _;
+use futures_util::future::BoxFuture;
 
 use crate::protocol::envelope::{Notification, Request};
 use crate::protocol::error::Code;
 use crate::protocol::object::quoted;
+use crate::protocol::revision::Era;
 
 /// Hears what a server sends while a call runs, or outside any call.
 ///
@@ -25,6 +28,12 @@ pub trait Listener: Send + Sync {
 
     /// Everything that arrived together was handed over: what waits for more to come need wait no longer.
     fn settled(&self) {}
+
+    /// The server refused something that a server of the era `remembered` would take: it is asked, once for all who
+    /// doubt, and what it speaks now is the answer; none if nobody asks (T66).
+    fn ask_era(&self, _remembered: Era) -> BoxFuture<'static, Option<Era>> {
+        std::future::ready(None).boxed()
+    }
 
     /// Whether the server can say anything outside calls has turned out; over stdio it always can.
     fn heard(&self, _heard: Heard) {}

@@ -8,7 +8,7 @@ use crate::gateway::TestGateway;
 
 /// Versions a session of 2025-06-18 may name.
 const SERVED: [&str; 5] = ["2025-06-18", "2025-11-25", "2025-03-26", "2024-11-05", " 2025-06-18 "];
-/// Versions it may not: unknown, modern, and no versions at all.
+/// Versions it may not: unknown ones, and what is no version at all. Modern ones are in `tests/eras/edge.rs`.
 const REFUSED: [&str; 8] =
     ["foobar", "2025/11/25", "2025-6-18", "1999-01-01", "", "2025-06-18,2025-06-18", "2.0", "\"2025-06-18\""];
 

@@ -473,8 +473,8 @@ async fn oversize_headers_are_431_whatever_they_hold() {
     }
 }
 
-/// T11, design 12: an unknown tool or cursor is an answer like any other; so is a server's own error, but for the one
-/// that says which capability the caller lacks (T42).
+/// T11, case-G07: what is said of an unknown tool or cursor, or of params that another reader reads otherwise, is an
+/// answer like any other; so is a server's own error, but for the one that says which capability the caller lacks (T42).
 #[tokio::test]
 async fn only_errors_of_the_request_itself_have_a_status() {
     let server = HttpServer::start().await;
@@ -495,6 +495,11 @@ async fn only_errors_of_the_request_itself_have_a_status() {
             (200, -32602),
             "{accept}"
         );
+        for variant in ["Name", "NAME", "_Meta"] {
+            let mut call = echo();
+            call[variant] = json!("mcp_u1_other");
+            assert_eq!(outcome(accept, "tools/call", call).await, (200, -32602), "{accept} {variant}");
+        }
         for code in [-32602, -32601, -32600, -32603, -32050, 7] {
             server.once(rpc("tools/call"), Answer::error(code, "no"));
             assert_eq!(outcome(accept, "tools/call", echo()).await, (200, i64::from(code)), "{accept}");
@@ -516,4 +521,57 @@ async fn only_errors_of_the_request_itself_have_a_status() {
     assert_eq!(answer.status, StatusCode::OK);
     let all = answer.stream().rest().await;
     assert_eq!(all.last().unwrap()["error"]["code"], -32021, "{all:?}");
+}
+
+/// T50, T51, E14: arguments that a listed tool wants in headers are compared with them, under the caller's name for the
+/// tool, whatever its server speaks; E9: none of these headers is sent twice.
+#[tokio::test]
+async fn arguments_that_the_schema_marks_are_held_to_their_headers() {
+    let server = HttpServer::start().await;
+    server.on(
+        rpc("tools/list"),
+        Answer::result(
+            r#"{"tools":[{"name":"echo","inputSchema":{"type":"object"}},{"name":"deploy","inputSchema":{"type":"object","properties":{"region":{"type":"string","x-mcp-header":"Region"}}}}]}"#,
+        ),
+    );
+    let gateway = TestGateway::new().http("u1", server.url()).start().await;
+    for (path, deploy, echo) in
+        [("/mcp", "mcp_u1_deploy", "mcp_u1_echo"), ("/servers/u1/mcp", "deploy", "echo")]
+    {
+        let caller = modern(&gateway, path);
+        caller.call(0, "tools/list", json!({})).await;
+        let region = json!({"region": "文件"});
+        let header = "=?base64?5paH5Lu2?=";
+        for (what, name, arguments, headers, expected) in [
+            ("the value, encoded", deploy, &region, &[header][..], (200, 0)),
+            ("no header", deploy, &region, &[], (400, -32020)),
+            ("another value", deploy, &region, &["x"], (400, -32020)),
+            ("sent twice", deploy, &region, &[header, header], (400, -32020)),
+            ("an argument that is null", deploy, &json!({"region": null}), &[], (200, 0)),
+            ("no argument", deploy, &json!({}), &[], (200, 0)),
+            ("a header without an argument", deploy, &json!({}), &["x"], (400, -32020)),
+            ("a tool that wants none", echo, &region, &["x"], (200, 0)),
+            ("a tool that wants none, sent twice", echo, &region, &["x", "y"], (400, -32020)),
+        ] {
+            let call = caller.request(1, "tools/call", tool(name, arguments.clone()));
+            let client = headers
+                .iter()
+                .fold(caller.mirrored(&call), |client, value| client.also("mcp-param-region", value));
+            let before = server.count(rpc("tools/call"));
+            let answer = client.post(&call).await;
+            let status = answer.status.as_u16();
+            let answer = answer.response().await;
+            assert_eq!(
+                (status, answer["error"]["code"].as_i64().unwrap_or_default()),
+                expected,
+                "{path} {what}: {answer}"
+            );
+            assert_eq!(server.count(rpc("tools/call")) - before, usize::from(status == 200), "{path} {what}");
+        }
+    }
+    let seen = server.await_request(rpc("tools/call")).await;
+    assert!(
+        seen.headers.keys().all(|name| !name.as_str().starts_with("mcp-param")),
+        "a legacy server gets none"
+    );
 }

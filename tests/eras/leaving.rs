@@ -120,7 +120,7 @@ async fn leaving_cancels_at_a_legacy_server() {
         let calls = server.await_requests(n, rpc("tools/call")).await;
         assert_eq!(told[n - 1].json()["params"]["requestId"], calls[n - 1].json()["id"], "{accept}");
     }
-    gateway.until("mcpgate_streams_open{kind=\"post\"}", |open| open == 0.0).await;
+    gateway.until("mcpgate_sse_streams_active{kind=\"post\"}", |open| open == 0.0).await;
     server.on(rpc("tools/call"), Answer::result(DONE));
     assert_eq!(caller.call(9, "tools/call", echo()).await["result"]["content"][0]["text"], "done");
     assert_eq!(server.count(rpc("notifications/cancelled")), 5, "the last one was not cancelled");

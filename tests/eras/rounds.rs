@@ -3,6 +3,8 @@
 use std::time::{Duration, Instant};
 
 use futures_util::future::join;
+use mcpgate::settings::ServerSettings;
+use mcpgate::settings::servers::Isolation;
 use serde_json::{Value, json};
 
 use crate::client::{Client, Stream, request, tool};
@@ -292,7 +294,7 @@ async fn a_malformed_want_is_the_servers_error() {
         server.on(rpc("tools/call"), Answer::result(&result.to_string()));
         let gateway = setup(&server).start().await;
         let ended = caller(&gateway).await.post(&call(1)).await.response().await;
-        assert_eq!(reason(&ended), "bad_input_request", "{result}");
+        assert_eq!(reason(&ended), "bad_result", "{result}");
         assert_eq!(server.count(rpc("tools/call")), 1);
     }
     let server = HttpServer::modern().await;
@@ -300,7 +302,7 @@ async fn a_malformed_want_is_the_servers_error() {
     let gateway = setup(&server).start().await;
     let client = gateway.client("/servers/u1/mcp").initialize_with(LEGACY, all_capabilities()).await;
     let params = json!({"ref": {"type": "ref/prompt", "name": "p"}, "argument": {"name": "a", "value": ""}});
-    assert_eq!(reason(&client.call(1, "completion/complete", params).await), "bad_input_request");
+    assert_eq!(reason(&client.call(1, "completion/complete", params).await), "bad_result");
 }
 
 /// case-H11: a caller that takes only JSON cannot be asked, and hears so at once.
@@ -378,7 +380,7 @@ async fn rounds_are_bounded() {
 #[tokio::test]
 async fn a_question_waits_for_its_own_time() {
     let server = server_wanting(json!({"k": form("?")}), Some("s")).await;
-    let limits = |server: &mut mcpgate::settings::ServerSettings| {
+    let limits = |server: &mut ServerSettings| {
         server.timeouts.idle = Duration::from_millis(200);
         server.timeouts.input = Duration::from_millis(700);
     };
@@ -511,4 +513,32 @@ async fn calls_of_a_batch_are_asked_too() {
     }
     ids.sort_unstable();
     assert_eq!(ids, [1, 2]);
+}
+
+/// X13: a child asks as a server over HTTP does, also one that many sessions share.
+#[tokio::test]
+async fn children_ask_too() {
+    for isolation in [Isolation::Session, Isolation::Shared { size: 1 }] {
+        let own = |server: &mut ServerSettings| {
+            auto(server);
+            server.isolation = isolation;
+        };
+        let gateway = TestGateway::new().stdio("u1", &["--era", "modern"]).adjust(own).start().await;
+        let (a, b) = (caller(&gateway).await, caller(&gateway).await);
+        let ask = |who: &str| {
+            let arguments = json!({"method": "elicitation/create", "params": {"message": who}});
+            request(1, "tools/call", tool("mcp_u1_ask", arguments))
+        };
+        let (ask_a, ask_b) = (ask("a"), ask("b"));
+        let (of_a, of_b) = join(a.post(&ask_a), b.post(&ask_b)).await;
+        for (client, answered, who) in [(&a, of_a, "a"), (&b, of_b, "b")] {
+            let mut stream = answered.stream();
+            let asked = next(&mut stream).await;
+            assert_eq!(asked["params"]["message"], who);
+            answer(client, &asked, json!({"action": "accept", "content": {"who": who}})).await;
+            let result = next(&mut stream).await;
+            let text = result["result"]["content"][0]["text"].as_str().unwrap_or_default();
+            assert!(text.contains(&format!(r#""who":"{who}""#)), "{result}");
+        }
+    }
 }

@@ -138,9 +138,7 @@ async fn leaving_is_not_cancelling_and_nothing_can_be_resumed() {
     gate.open();
     let rest = stays.rest().await;
     assert_eq!(rest.last().unwrap()["result"]["content"][0]["text"], "done");
-    gateway
-        .until("mcpgate_calls_total{server=\"u1\",method=\"tools/call\",outcome=\"ok\"}", |ok| ok == 2.0)
-        .await;
+    gateway.until("mcpgate_calls_total{outcome=\"ok\",server=\"u1\"}", |ok| ok == 2.0).await;
     assert_eq!(server.count(rpc("notifications/cancelled")), 0);
 }
 
@@ -207,6 +205,7 @@ async fn who_may_be_anybody_has_a_session_for_each_call() {
     sessions.dedup();
     assert_eq!(sessions.len(), 4, "each has its own: {sessions:?}");
     server.await_requests(4, |seen| seen.method == Method::DELETE).await;
+    gateway.until("mcpgate_implicit_sessions_active", |active| active == 0.0).await;
 }
 
 /// The same caller on loopback is one person's: all its calls share what the gateway keeps for it.
@@ -222,6 +221,7 @@ async fn who_is_known_shares_a_session_over_its_calls() {
     let asked = caller.with(json!({"roots": {}}));
     asked.call(4, "tools/call", tool("mcp_u1_echo", json!({}))).await;
     assert_eq!(server.count(rpc("initialize")), 2, "another capability class is another session");
+    assert_eq!(gateway.sample("mcpgate_implicit_sessions_active"), 2.0);
 }
 
 /// case-I05: at the cap the idlest implicit session gives way; if something runs in all of them, 503 and when to come

@@ -5,6 +5,7 @@ use std::time::Duration;
 use mcpgate::protocol::revision::Revision;
 use mcpgate::settings::servers::{Isolation, ProtocolSetting, ServerSettings};
 use serde_json::{Value, json};
+use tokio_util::task::TaskTracker;
 
 use crate::client::{SOON, request, tool};
 use crate::gateway::TestGateway;
@@ -115,7 +116,7 @@ async fn a_modern_child_is_told_of_a_cancellation() {
     let slow = request("slow", "tools/call", tool("mcp_s_sleep", json!({"ms": 60_000})));
     let slow = {
         let caller = caller.clone();
-        tokio::spawn(async move { caller.post(&slow).await })
+        TaskTracker::new().spawn(async move { caller.post(&slow).await })
     };
     let cancel =
         json!({"jsonrpc": "2.0", "method": "notifications/cancelled", "params": {"requestId": "slow"}});

@@ -50,6 +50,7 @@ pub(crate) use answer::{
     reset, result, retry,
 };
 use answer::{Body, respond};
+pub(crate) use modern::discovered;
 use seen::Log;
 pub(crate) use seen::{Seen, http, rpc};
 use wire::Wire;
@@ -66,7 +67,7 @@ struct State {
     script: Mutex<Script>,
     log: Log,
     sessions: Mutex<HashSet<String>>,
-    keeping: Keeping,
+    keeping: Mutex<Keeping>,
     tasks: TaskTracker,
     end: CancellationToken,
 }
@@ -114,7 +115,7 @@ impl HttpServer {
             script: Mutex::default(),
             log: Log::default(),
             sessions: Mutex::default(),
-            keeping,
+            keeping: Mutex::new(keeping),
             tasks: TaskTracker::new(),
             end: end.clone(),
         });
@@ -181,6 +182,21 @@ impl HttpServer {
         self.state.sessions.lock().unwrap().iter().cloned().collect()
     }
 
+    /// Is one of 2026-07-28 from now on, as if another had been started at its address.
+    pub(crate) fn turn_modern(&self) {
+        self.turn(Keeping::Modern);
+    }
+
+    /// Is one with sessions from now on, and knows none yet.
+    pub(crate) fn turn_legacy(&self) {
+        self.turn(Keeping::Strictly);
+    }
+
+    fn turn(&self, keeping: Keeping) {
+        self.forget_sessions();
+        *self.state.keeping.lock().unwrap() = keeping;
+    }
+
     /// Forgets all sessions, as a restart would.
     pub(crate) fn forget_sessions(&self) {
         self.state.sessions.lock().unwrap().clear();
@@ -233,8 +249,12 @@ impl State {
         self.well_behaved(seen)
     }
 
+    fn keeping(&self) -> Keeping {
+        *self.keeping.lock().unwrap()
+    }
+
     fn with_session(&self, answer: Answer) -> Answer {
-        if self.keeping != Keeping::Strictly {
+        if self.keeping() != Keeping::Strictly {
             return answer;
         }
         let id = format!("up-{}", uuid::Uuid::new_v4());
@@ -243,7 +263,7 @@ impl State {
     }
 
     fn well_behaved(&self, seen: &Seen) -> Answer {
-        if self.keeping == Keeping::Modern {
+        if self.keeping() == Keeping::Modern {
             return modern::answer(seen);
         }
         if seen.is("initialize") {
@@ -253,7 +273,7 @@ impl State {
             );
             return self.with_session(Answer::result(&result));
         }
-        if self.keeping == Keeping::Strictly {
+        if self.keeping() == Keeping::Strictly {
             match seen.header("mcp-session-id") {
                 None => return Answer::status(400),
                 Some(id) if !self.sessions.lock().unwrap().contains(id) => return Answer::status(404),

@@ -21,7 +21,7 @@ const AT_ONCE: usize = 16;
 
 /// Whether a legacy server can say anything by itself.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum Telling {
+pub(in crate::relay) enum Telling {
     /// It can, or may.
     Perhaps,
     /// It is reached over HTTP and offers no stream for that (X41).
@@ -33,7 +33,7 @@ pub(super) enum Telling {
 impl Relay {
     /// Whether a legacy server, to which a link is open, can say anything by itself; waits at most `timeouts.list`
     /// to know.
-    pub(super) async fn telling(&self, server: &Arc<ServerSettings>) -> Telling {
+    pub(in crate::relay) async fn telling(&self, server: &Arc<ServerSettings>) -> Telling {
         if matches!(server.transport, TransportSettings::Stdio(_)) {
             return Telling::Perhaps;
         }

@@ -59,6 +59,11 @@ impl SessionListens {
         if self.count.load(Relaxed) == 0 { Vec::new() } else { lock(&self.open).clone() }
     }
 
+    /// Whether any is to be told of changes of a kind.
+    pub(in crate::relay) fn hear(&self, kind: Kind) -> bool {
+        self.all().iter().any(|open| open.hears(kind))
+    }
+
     /// A server could not be heard for a while.
     pub(in crate::relay) fn missed(&self, server: &str) {
         self.all().iter().for_each(|open| open.missed(server));

@@ -80,8 +80,11 @@ impl Reach {
     fn subscriptions(&self) -> BTreeMap<Arc<str>, Subscription> {
         let all = self.servers.iter().flat_map(|reached| {
             let server: Arc<str> = reached.server.name.as_str().into();
-            let subscription =
-                move |own: &Arc<str>| Subscription { server: server.clone(), own: own.clone() };
+            let subscription = move |own: &Arc<str>| Subscription {
+                server: server.clone(),
+                own: own.clone(),
+                listened: None,
+            };
             reached.granted_uris().map(move |(callers, own)| (callers.clone(), subscription(own)))
         });
         all.collect()

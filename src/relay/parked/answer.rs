@@ -31,7 +31,10 @@ impl Relay {
         let silent = tokio::time::sleep(self.keep_alive);
         tokio::select! {
             biased;
-            served = carried.served() => return answered(&outlet, served, form),
+            served = carried.served() => {
+                self.keep_seat(&mut carried);
+                return answered(&outlet, served, form);
+            }
             round = outlet.round() => return self.ask_caller(carried, &round),
             () = outlet.begun() => {}
             () = silent, if form != Form::JsonOnly => drop(outlet.begin()),
@@ -43,7 +46,10 @@ impl Relay {
         self.tasks.spawn(async move {
             tokio::select! {
                 biased;
-                served = carried.served() => finish(&outlet, served),
+                served = carried.served() => {
+                    relay.keep_seat(&mut carried);
+                    finish(&outlet, served);
+                }
                 // The caller is gone: dropping the call cancels it (T54).
                 () = closed.cancelled() => {}
                 round = outlet.round() => drop(relay.ask_caller(carried, &round)),

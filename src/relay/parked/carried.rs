@@ -98,6 +98,11 @@ impl Carried {
         self.retried = true;
     }
 
+    /// Takes the seat of work that has ended.
+    pub(in crate::relay) fn take_seat(&mut self) -> Option<Seat> {
+        self.seat.take()
+    }
+
     /// The size of the work on the heap, bytes.
     pub(in crate::relay) fn size(&self) -> usize {
         self.work.as_deref().map_or(0, size_of_val)

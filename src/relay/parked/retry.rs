@@ -2,6 +2,7 @@
 
 use std::sync::Arc;
 
+use super::Slot;
 use super::carried::Carried;
 use super::state::{GoesOn, State};
 use crate::catalog::Endpoint;
@@ -14,6 +15,7 @@ use crate::protocol::revision::Era;
 use crate::protocol::translate::at_first;
 use crate::relay::call::failed;
 use crate::relay::route::{Route, meta_of};
+use crate::relay::seat::Seat;
 use crate::relay::shared::Pick;
 use crate::relay::{Caller, Claim, Form, Relay, Session};
 use crate::session::Binding;
@@ -25,8 +27,8 @@ pub(in crate::relay) enum Retried {
     First(Request),
     /// What it brings is not ours: a modern server's, or nobody's.
     Foreign(Request),
-    /// Its call is made again; this is the request as it was at first.
-    Again(Request),
+    /// Its call is made again; this is the request as it was at first, and its seat, if that was kept.
+    Again(Request, Option<Seat>),
     /// Its call goes on.
     Resumed(Carried),
 }
@@ -58,7 +60,7 @@ impl Relay {
     /// -32602 if the state is over, or was given out for another request, or an answer has not the form of its
     /// question; `outcome_unknown` or `call_lost` if the call cannot go on. The call itself is unharmed by all of these.
     pub(in crate::relay) async fn retried(
-        &self,
+        self: &Arc<Self>,
         caller: &Caller,
         endpoint: &Arc<Endpoint>,
         claim: &Claim,
@@ -87,20 +89,25 @@ impl Relay {
                            that one, and change nothing but inputResponses and _meta.";
             return Err(invalid("other_request", message));
         }
-        let GoesOn::Call { replica, call, round } = &state.goes_on else {
-            return Ok(match Message::parse(at_first(&request)) {
-                Ok(Message::Request(first)) => Retried::Again(first),
-                _ => unreachable!("members were taken out of a request"),
-            });
+        let parked = match &state.goes_on {
+            GoesOn::Call { replica, call, round } => Parked { replica, call: *call, round: *round },
+            GoesOn::Again { replica, seat } => {
+                let seat = self.kept_seat(replica, *seat);
+                return Ok(match Message::parse(at_first(&request)) {
+                    Ok(Message::Request(first)) => Retried::Again(first, seat),
+                    _ => unreachable!("members were taken out of a request"),
+                });
+            }
         };
-        let parked = Parked { replica, call: *call, round: *round };
         let answers = Object::parse(answers.unwrap_or("{}")).map_err(|why| {
             invalid(
                 "invalid_answer",
                 format!("inputResponses must be an object with an answer by each key: {why}"),
             )
         })?;
-        let mut carried = self.take(&parked, &answers).await?;
+        let slot = self.slot(&parked)?;
+        self.check_param_headers(&slot.session, endpoint, &request, &claim.params)?;
+        let mut carried = self.take(&parked, &slot, &answers).await?;
         let (_, token) = meta_of(&params, &request)?;
         let token = token.map(|(_, token)| token);
         let outlet = carried.outlet.clone();
@@ -118,20 +125,24 @@ impl Relay {
         Ok(Retried::Resumed(carried))
     }
 
-    /// Takes a parked call, once the answers to it are found good.
-    async fn take(&self, parked: &Parked<'_>, answers: &Object<'_>) -> Result<Carried, RpcError> {
+    /// Where a parked call is to be had.
+    fn slot(&self, parked: &Parked<'_>) -> Result<Arc<Slot>, RpcError> {
         if *parked.replica != *self.sessions.replica().0 {
             let message = "The call that this goes on with was lost with the gateway's process that held it; its \
                            outcome is unknown.";
             return Err(RpcError::new(Code::Internal, "call_lost", message));
         }
-        let replayed = || {
-            let message = "This requestState was used before, or its call has ended; a call goes on once from each \
-                           state. The outcome of what was sent with it before is unknown here.";
-            RpcError::new(Code::Internal, "outcome_unknown", message)
-        };
         let slot = self.parked.slots.get(&parked.call).filter(|slot| slot.round == parked.round);
-        let slot = slot.ok_or_else(replayed)?;
+        slot.ok_or_else(replayed)
+    }
+
+    /// Takes a parked call, once the answers to it are found good.
+    async fn take(
+        &self,
+        parked: &Parked<'_>,
+        slot: &Slot,
+        answers: &Object<'_>,
+    ) -> Result<Carried, RpcError> {
         if let Some(questions) = slot.outlet.questions() {
             questions.check(answers).map_err(|why| invalid("invalid_answer", why))?;
         }
@@ -161,6 +172,12 @@ impl Relay {
                        missing beside inputResponses, or was changed; send the request anew without them.";
         Err(invalid("invalid_state", message))
     }
+}
+
+fn replayed() -> RpcError {
+    let message = "This requestState was used before, or its call has ended; a call goes on once from each state. \
+                   The outcome of what was sent with it before is unknown here.";
+    RpcError::new(Code::Internal, "outcome_unknown", message)
 }
 
 fn invalid(reason: &'static str, message: impl Into<String>) -> RpcError {

@@ -50,7 +50,14 @@ pub(in crate::relay) enum GoesOn {
     },
     /// Nothing: the call ended, and is made again.
     #[serde(rename = "a")]
-    Again,
+    Again {
+        /// The replica that may have kept its seat.
+        #[serde(rename = "r")]
+        replica: String,
+        /// The seat's number there.
+        #[serde(rename = "s")]
+        seat: u64,
+    },
 }
 
 // === impl State ===

@@ -2,8 +2,12 @@
 //!
 //! The call has ended, so nothing is parked: the caller is asked to visit them, and its retry makes the call anew.
 
+use std::sync::{Arc, Mutex};
+use std::time::Duration;
+
 use bytes::Bytes;
 
+use super::carried::Carried;
 use super::input_required;
 use super::state::{GoesOn, State, request_digest};
 use crate::protocol::capability::Capability;
@@ -14,7 +18,16 @@ use crate::protocol::revision::Era;
 use crate::protocol::translate::required_urls;
 use crate::relay::Relay;
 use crate::relay::route::Route;
+use crate::relay::seat::Seat;
 use crate::relay::serving::Serving;
+use crate::store::lock;
+
+/// The seat of a call that is to be made again: its number, and how long it is kept.
+#[derive(Clone, Copy, Debug)]
+pub(in crate::relay) struct Kept {
+    seat: u64,
+    input: Duration,
+}
 
 // === impl Relay ===
 
@@ -29,9 +42,10 @@ impl Relay {
         era: Era,
     ) -> Option<Bytes> {
         let Serving { session, request, outlet, .. } = serving;
-        if (session.revision().era(), era) != (Era::Modern, Era::Legacy) || outlet.questions().is_none() {
+        if (session.revision().era(), era) != (Era::Modern, Era::Legacy) {
             return None;
         }
+        let modern = outlet.for_modern().filter(|modern| modern.questions.is_some())?;
         let entries = required_urls(response.error()?).filter(|entries| !entries.is_empty())?;
         let server = &route.target.server;
         if !session.greeting.class.has(Capability::ElicitationUrl) {
@@ -49,7 +63,37 @@ impl Relay {
         let requests = format!("{{{}}}", requests.collect::<Vec<_>>().join(","));
         let params = request.params().and_then(|raw| Object::parse(raw).ok()).unwrap_or_default();
         let digest = request_digest(request.method(), &params);
-        let state = State::new(GoesOn::Again, digest, server.timeouts.input);
+        let Kept { seat, .. } = *modern
+            .again
+            .get_or_init(|| Kept { seat: self.parked.next_number(), input: server.timeouts.input });
+        let goes_on = GoesOn::Again { replica: self.sessions.replica().0.to_string(), seat };
+        let state = State::new(goes_on, digest, server.timeouts.input);
         Some(input_required(request.id(), &requests, &state.seal(&self.sealer, &session.binding)))
+    }
+}
+
+impl Relay {
+    /// Keeps the seat of a call that is to be made again, if its session would end with it: the server may know by
+    /// the session that the URLs were visited. For as long as the caller has time.
+    pub(super) fn keep_seat(self: &Arc<Self>, carried: &mut Carried) {
+        let kept = carried.outlet.for_modern().and_then(|modern| modern.again.get().copied());
+        let Some(Kept { seat: number, input }) = kept else { return };
+        let Some(seat) = carried.take_seat().filter(Seat::is_alone) else { return };
+        self.parked.seats.insert(number, Arc::new(Mutex::new(Some(seat))));
+        let relay = self.clone();
+        self.tasks.spawn(async move {
+            tokio::select! {
+                () = tokio::time::sleep(input) => {}
+                () = relay.stopping.cancelled() => {}
+            }
+            relay.parked.seats.remove(&number);
+        });
+    }
+
+    /// The seat kept for a call that is made again.
+    pub(super) fn kept_seat(&self, replica: &str, number: u64) -> Option<Seat> {
+        let here = *replica == *self.sessions.replica().0;
+        let seat = here.then(|| self.parked.seats.remove(&number)).flatten()?;
+        lock(&seat).take()
     }
 }

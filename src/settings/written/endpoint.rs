@@ -32,7 +32,8 @@ pub enum EndpointSessions {
     /// Those of the legacy era do: they begin with `initialize` and send the session id they are given.
     #[default]
     Required,
-    /// They may: one that never sends the id it is given is served all the same.
+    /// They may: one that never sends the id it is given is served all the same, but cannot be asked anything,
+    /// subscribe, resume a stream or take a request back.
     Optional,
     /// There are none: only callers of 2026-07-28 and later, whose requests stand alone, are served.
     Off,

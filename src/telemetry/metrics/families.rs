@@ -59,6 +59,8 @@ metrics! {
 
     /// Sessions that live in this process.
     sessions_active: IntGaugeVec["revision"],
+    /// Implicit sessions: what is kept in this process for callers without a session id.
+    implicit_sessions_active: IntGauge,
     /// Sessions that began here.
     sessions_created_total: IntCounterVec["revision"],
     /// Sessions that ended here.

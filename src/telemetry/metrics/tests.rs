@@ -42,6 +42,9 @@ fn each_call_counts_what_its_name_says() {
     metrics.session_opened("2025-11-25");
     metrics.session_opened("2025-11-25");
     metrics.session_closed("2025-11-25", "delete");
+    metrics.implicit_opened();
+    metrics.implicit_opened();
+    metrics.implicit_closed();
     metrics.session_not_found();
     metrics.stream_opened(StreamKind::Get);
     metrics.stream_resumed("replayed");
@@ -70,6 +73,7 @@ fn each_call_counts_what_its_name_says() {
         (r#"mcpgate_sessions_active{revision="2025-11-25"}"#, "1"),
         (r#"mcpgate_sessions_created_total{revision="2025-11-25"}"#, "2"),
         (r#"mcpgate_sessions_closed_total{reason="delete"}"#, "1"),
+        ("mcpgate_implicit_sessions_active", "1"),
         ("mcpgate_session_not_found_total", "1"),
         (r#"mcpgate_sse_streams_active{kind="get"}"#, "1"),
         (r#"mcpgate_sse_resumes_total{outcome="replayed"}"#, "1"),

@@ -43,3 +43,19 @@ fn anything_else_is_legacy() {
     let Discovered::TooNew(versions) = read(&response(other)) else { panic!("it is modern") };
     assert_eq!(versions, "2027-01-01");
 }
+
+/// T64: errors of the modern era say that a server is of it; a version that is served is picked from `supported`.
+#[test]
+fn a_modern_error_is_a_modern_answer() {
+    let refused = |error: &str| read(&response(&format!(r#""error":{{{error}}}"#)));
+    for error in [
+        r#""code":-32020,"message":"x""#,
+        r#""code":-32021,"message":"x","data":{"requiredCapabilities":{"roots":{}}}"#,
+        r#""code":-32022,"message":"x","data":{"supported":["2027-01-01","2026-07-28","2025-11-25"]}"#,
+    ] {
+        assert!(refused(error).is_modern(), "{error}");
+    }
+    let legacy_only = r#""code":-32022,"message":"x","data":{"supported":["2025-11-25"]}"#;
+    assert!(matches!(refused(legacy_only), Discovered::Legacy), "which is spoken after initialize");
+    assert!(matches!(refused(r#""code":-32022,"message":"x""#), Discovered::Legacy));
+}

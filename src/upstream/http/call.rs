@@ -11,9 +11,10 @@ use super::body::{self, Form, Unread};
 use super::peer::Peer;
 use super::session::{Live, Session, Tracking};
 use super::shared::Shared;
-use super::{fault, resume};
+use super::{doubt, fault, resume};
 use crate::protocol::envelope::{Malformed, Response};
 use crate::protocol::object::Object;
+use crate::protocol::revision::Era;
 use crate::protocol::sse::ByteLimit;
 use crate::upstream::{Failure, Listener, Outgoing, UpstreamId};
 
@@ -24,6 +25,8 @@ const REFUSAL: ByteLimit = ByteLimit(64 << 10);
 pub(super) enum Attempt {
     /// The server answered.
     Answered(Response),
+    /// It refused by this HTTP status, with a JSON-RPC error or without one.
+    Refused(StatusCode, Option<Response>),
     /// It does not know the session, so the request did not run (case-D01).
     SessionLost,
 }
@@ -37,14 +40,44 @@ pub(super) async fn call(
     listener: &Arc<dyn Listener>,
 ) -> Result<Response, Failure> {
     match attempt(&shared.peer, &live.session, id, request, listener).await? {
+        Attempt::Answered(response) if live.session.era == Era::Modern && response.error().is_some() => {
+            return Box::pin(failed(shared, &live, response)).await;
+        }
         Attempt::Answered(response) => return Ok(response),
+        Attempt::Refused(status, error) => return Box::pin(refusal(shared, &live, status, error)).await,
         Attempt::SessionLost => {}
     }
     let live = shared.renew(&live).await?;
     match attempt(&shared.peer, &live.session, id, request, listener).await? {
         Attempt::Answered(response) => Ok(response),
+        Attempt::Refused(status, error) => Box::pin(refusal(shared, &live, status, error)).await,
         Attempt::SessionLost => Err(fault::session_lost(&shared.peer.server.name)),
     }
+}
+
+/// What a refusal comes to: the error in it, unless the server turns out to be of the other era by now: then it
+/// understood nothing, and the link is of no more use (T66).
+async fn refusal(
+    shared: &Shared,
+    live: &Live,
+    status: StatusCode,
+    error: Option<Response>,
+) -> Result<Response, Failure> {
+    let (peer, era) = (&shared.peer, live.session.era);
+    if doubt::is_doubtful(era, status, error.as_ref()) && doubt::is_other_era(peer, era).await {
+        return Err(shared.fail(fault::era_changed(&peer.server.name)));
+    }
+    error.ok_or_else(|| fault::status(&peer.server.name, status))
+}
+
+/// What an error of a modern server comes to that it gives as any other answer: that, since the request may have
+/// run. But if the server is of the other era by now, no further request takes this link.
+async fn failed(shared: &Shared, live: &Live, error: Response) -> Result<Response, Failure> {
+    let (peer, era) = (&shared.peer, live.session.era);
+    if doubt::is_odd(era, &error) && doubt::is_other_era(peer, era).await {
+        shared.fail(fault::era_changed(&peer.server.name));
+    }
+    Ok(error)
 }
 
 /// Sends a request once.
@@ -57,8 +90,8 @@ pub(super) async fn attempt(
 ) -> Result<Attempt, Failure> {
     let message = request.message.clone();
     let response = match &request.mirror {
-        None => peer.origin.send(Method::POST, &session.post, message).await?,
-        Some(mirror) => peer.origin.send(Method::POST, &session.mirroring(mirror), message).await?,
+        None => peer.origin.send(Method::POST, || session.post.clone(), message).await?,
+        Some(mirror) => peer.origin.send(Method::POST, || session.mirroring(mirror), message).await?,
     };
     let (head, body) = response.into_parts();
     answer(peer, session, id, head, body, listener).await
@@ -141,8 +174,7 @@ async fn refused(
         (StatusCode::UNAUTHORIZED | StatusCode::FORBIDDEN, Some(error)) if error.id() == "null" => {
             Err(fault::status(&peer.server.name, head.status))
         }
-        (_, Some(error)) => Ok(Attempt::Answered(error)),
-        (status, None) => Err(fault::status(&peer.server.name, status)),
+        (status, error) => Ok(Attempt::Refused(status, error)),
     }
 }
 

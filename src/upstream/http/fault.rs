@@ -7,10 +7,13 @@ use http::StatusCode;
 use hyper_util::client::legacy;
 
 use crate::protocol::error::Layer;
+use crate::upstream::failure::ERA_CHANGED;
 use crate::upstream::{Delivery, Failure};
 
 /// The reason of a request that broke on its way.
 pub(super) const OUTCOME_UNKNOWN: &str = "outcome_unknown";
+/// The reason of a server that does not take the gateway's credentials.
+pub(super) const UNAUTHORIZED: &str = "upstream_unauthorized";
 
 fn failure(server: &str, layer: Layer, reason: &'static str, delivery: Delivery, message: String) -> Failure {
     Failure { server: server.to_owned(), layer, reason, message, delivery }
@@ -68,7 +71,7 @@ pub(super) fn status(server: &str, status: StatusCode) -> Failure {
     let number = status.as_u16();
     let (reason, message) = match status {
         StatusCode::UNAUTHORIZED | StatusCode::FORBIDDEN => (
-            "upstream_unauthorized",
+            UNAUTHORIZED,
             format!(
                 "Server `{server}` refused the gateway's own credentials (HTTP {number}). Check its `headers`."
             ),
@@ -96,6 +99,14 @@ pub(super) fn redirected(server: &str, why: &str) -> Failure {
 pub(super) fn session_lost(server: &str) -> Failure {
     let message = format!("Server `{server}` does not know the session it began a moment ago.");
     failure(server, Layer::Transport, "session_lost", Delivery::NotDelivered, message)
+}
+
+/// The server speaks the other era by now; what it was sent meant nothing to it.
+pub(super) fn era_changed(server: &str) -> Failure {
+    let message = format!(
+        "Server `{server}` speaks another era of the protocol than a moment ago; it is connected to anew. Try again."
+    );
+    failure(server, Layer::Handshake, ERA_CHANGED, Delivery::NotDelivered, message)
 }
 
 /// The link was closed while the request ran.

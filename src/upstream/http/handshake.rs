@@ -8,11 +8,11 @@ use http::Method;
 use super::call::Attempt;
 use super::peer::Peer;
 use super::session::{Live, Session};
-use super::{body, call, fault};
+use super::{body, call, doubt, fault};
 use crate::protocol::envelope::Response;
 use crate::protocol::header::SESSION_ID;
 use crate::protocol::object::{self, Object};
-use crate::protocol::revision::Revision;
+use crate::protocol::revision::{Era, Revision};
 use crate::upstream::{Delivery, Failure, Hello, Introduction};
 
 /// The longest part of a server's own words that a failure repeats, characters.
@@ -48,22 +48,29 @@ async fn shake(peer: &Arc<Peer>, hello: &Hello, begun: &mut Option<Arc<Session>>
         |id, revision| Arc::new(Session::new(&peer.origin.headers, id, revision, peer.closed.child_token()));
     let id = peer.allot();
     let message = initialize(hello, id.0);
-    let response = peer.origin.send(Method::POST, &session(None, None).post, message).await?;
+    let nameless = session(None, None);
+    let response = peer.origin.send(Method::POST, || nameless.post.clone(), message).await?;
     let (head, body) = response.into_parts();
     let session_id = head.headers.get(SESSION_ID).filter(|id| !id.is_empty()).cloned();
     let early = session(session_id.clone(), None);
     *begun = Some(Arc::clone(&early));
     let status = head.status;
-    let Attempt::Answered(response) = call::answer(peer, &early, id, head, body, &peer.listener).await?
-    else {
-        return Err(fault::status(server, status));
+    let answered = call::answer(peer, &early, id, head, body, &peer.listener).await?;
+    let refused = doubt::is_refusal(&answered);
+    let response = match answered {
+        // T66: where it does not say yes, it may be of the other era by now.
+        _ if refused && doubt::is_other_era(peer, Era::Legacy).await => {
+            return Err(fault::era_changed(server));
+        }
+        Attempt::Answered(response) | Attempt::Refused(_, Some(response)) => response,
+        Attempt::Refused(_, None) | Attempt::SessionLost => return Err(fault::status(server, status)),
     };
     let introduction = Arc::new(introduction(server, &response)?);
     let session = session(session_id, Some(introduction.revision));
     *begun = Some(Arc::clone(&session));
 
     let initialized = Bytes::from_static(br#"{"jsonrpc":"2.0","method":"notifications/initialized"}"#);
-    let response = peer.origin.send(Method::POST, &session.post, initialized).await?;
+    let response = peer.origin.send(Method::POST, || session.post.clone(), initialized).await?;
     if !response.status().is_success() {
         let why = format!("it answered `notifications/initialized` with HTTP {}", response.status().as_u16());
         return Err(fault::handshake(server, "initialized_refused", &why));

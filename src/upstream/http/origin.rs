@@ -70,15 +70,18 @@ impl Origin {
 
     /// Sends a request and follows it where the server keeps its method and body and stays the same (case-D09).
     ///
+    /// `headers` writes the headers; it is asked once for each hop, so that nothing is copied for a redirect that
+    /// hardly ever comes.
+    ///
     /// # Errors
     /// [`Failure`] if no answer came. Any status but a redirect is an answer.
     pub(super) async fn send(
         &self,
         method: Method,
-        headers: &HeaderMap,
+        headers: impl Fn() -> HeaderMap,
         body: Bytes,
     ) -> Result<Response<Incoming>, Failure> {
-        let response = self.once(method.clone(), self.uri.clone(), headers, body.clone()).await?;
+        let response = self.once(method.clone(), self.uri.clone(), headers(), body.clone()).await?;
         if response.status().is_redirection() && response.status() != StatusCode::NOT_MODIFIED {
             return Box::pin(self.follow(response, method, headers, body)).await;
         }
@@ -89,13 +92,13 @@ impl Origin {
         &self,
         method: Method,
         uri: Uri,
-        headers: &HeaderMap,
+        headers: HeaderMap,
         body: Bytes,
     ) -> Result<Response<Incoming>, Failure> {
         let mut request = Request::new(Full::new(body));
         *request.method_mut() = method;
         *request.uri_mut() = uri;
-        *request.headers_mut() = headers.clone();
+        *request.headers_mut() = headers;
         if let Some(cookies) = self.cookies.header() {
             request.headers_mut().insert(http::header::COOKIE, cookies);
         }
@@ -113,7 +116,7 @@ impl Origin {
         &self,
         mut response: Response<Incoming>,
         method: Method,
-        headers: &HeaderMap,
+        headers: impl Fn() -> HeaderMap,
         body: Bytes,
     ) -> Result<Response<Incoming>, Failure> {
         let refuse = |why| Err(fault::redirected(&self.server, why));
@@ -133,7 +136,7 @@ impl Origin {
             }
             let Some(uri) = parse(&target) else { return refuse("to no address") };
             url = target;
-            response = self.once(method.clone(), uri, headers, body.clone()).await?;
+            response = self.once(method.clone(), uri, headers(), body.clone()).await?;
         }
         if response.status().is_redirection() { refuse("too often") } else { Ok(response) }
     }

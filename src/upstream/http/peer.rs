@@ -18,6 +18,7 @@ use super::session::{Session, Tracking};
 use super::{HttpClient, body, fault, reply};
 use crate::protocol::envelope::{self, Malformed, Message, Notification, Request, Response};
 use crate::protocol::method::Method as RpcMethod;
+use crate::protocol::revision::Era;
 use crate::protocol::sse::ByteLimit;
 use crate::settings::ServerSettings;
 use crate::settings::servers::TransportSettings;
@@ -117,6 +118,12 @@ impl Peer {
                 self.metrics.late_response(&self.server.name);
             }
             Message::Notification(notification) => self.pass(notification, listener),
+            // T53: no server of the modern era asks in this way, and none may be answered.
+            Message::Request(request) if session.era == Era::Modern => {
+                let (server, method) = (self.server.name.as_str(), request.method().label());
+                tracing::debug!(server, method, "a modern server sent a request, which was dropped");
+                self.metrics.unattributed(server);
+            }
             Message::Request(request) => self.ask(session, request, listener),
         }
         Ok(None)
@@ -155,7 +162,7 @@ impl Peer {
             return;
         }
         let server = self.server.name.as_str();
-        let sent = self.origin.send(Method::DELETE, &session.delete, Bytes::new());
+        let sent = self.origin.send(Method::DELETE, || session.delete.clone(), Bytes::new());
         match tokio::time::timeout(FAREWELL, sent).await {
             Ok(Ok(response)) => match response.status() {
                 // T32: a server need not let sessions be ended, and may have ended this one itself.

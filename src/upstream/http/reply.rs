@@ -49,7 +49,7 @@ impl Peer {
         let server = self.server.name.as_str();
         let mut backoff = Backoff::new(self.pace);
         for last in (0..TRIES).rev() {
-            let sent = self.origin.send(Method::POST, &session.post, message.clone());
+            let sent = self.origin.send(Method::POST, || session.post.clone(), message.clone());
             match tokio::time::timeout(PATIENCE, sent).await {
                 Ok(Ok(response)) if response.status().is_success() => {
                     return body::discard(response.into_body(), &self.tasks);

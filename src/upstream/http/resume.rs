@@ -20,6 +20,7 @@ use super::session::Session;
 use super::{call, fault};
 use crate::protocol::envelope::{Malformed, Response};
 use crate::protocol::header::LAST_EVENT_ID;
+use crate::protocol::revision::Era;
 use crate::protocol::sse::Event;
 use crate::upstream::{Failure, Listener, UpstreamId};
 
@@ -79,7 +80,10 @@ pub(super) async fn follow(
         listener.settled();
         match end {
             End::TooLarge => return Err(fault::too_large(server, peer.limit().0)),
-            End::Broken | End::Clean if cursor.id.is_none() => return Err(fault::broken(server)),
+            // T55: a modern server lets no stream be taken up again, whatever ids it gives.
+            End::Broken | End::Clean if cursor.id.is_none() || session.era == Era::Modern => {
+                return Err(fault::broken(server));
+            }
             // A server may end a connection on purpose once it gave a cursor (T20).
             End::Clean => listener.polled(cursor.retry),
             End::Broken => {}
@@ -127,7 +131,9 @@ async fn resume(
     for _ in 0..TRIES {
         tokio::time::sleep(wait).await;
         wait = cursor.retry.unwrap_or_default().max(backoff.wait());
-        let Ok(response) = peer.origin.send(Method::GET, &headers, Bytes::new()).await else { continue };
+        let Ok(response) = peer.origin.send(Method::GET, || headers.clone(), Bytes::new()).await else {
+            continue;
+        };
         let (head, body) = response.into_parts();
         match head.status {
             StatusCode::OK if Form::of(&head) == Form::Events => return Ok(Events::new(body, peer.limit())),

@@ -6,7 +6,7 @@ use http::header::{ACCEPT, CONTENT_TYPE, HeaderMap, HeaderValue};
 use tokio_util::sync::CancellationToken;
 
 use crate::protocol::header::{MCP_METHOD, MCP_NAME, PROTOCOL_VERSION, SESSION_ID};
-use crate::protocol::revision::Revision;
+use crate::protocol::revision::{Era, Revision};
 use crate::upstream::{Introduction, Mirror};
 
 /// A session, with the constant headers of each kind of request in it. Its id is the server's secret: it leaves
@@ -20,6 +20,8 @@ pub(super) struct Session {
     pub(super) delete: HeaderMap,
     /// Cancelled when the link is closed or the session replaced; what works for the session ends then.
     pub(super) over: CancellationToken,
+    /// The era its messages are of.
+    pub(super) era: Era,
     tracking: Tracking,
 }
 
@@ -63,7 +65,7 @@ impl Session {
         let mut post = delete.clone();
         post.insert(ACCEPT, HeaderValue::from_static("application/json, text/event-stream"));
         post.insert(CONTENT_TYPE, HeaderValue::from_static("application/json"));
-        Self { post, get, delete, over, tracking }
+        Self { post, get, delete, over, era: revision.map_or(Era::Legacy, Revision::era), tracking }
     }
 
     /// The headers of a modern request (T43, T44, T48).

@@ -73,6 +73,11 @@ impl Shared {
         self.peer.closed.is_cancelled() || self.failed.get().is_some()
     }
 
+    /// Says why the link is of no more use; gives that back.
+    pub(super) fn fail(&self, failure: Failure) -> Failure {
+        self.failed.get_or_init(|| failure).clone()
+    }
+
     /// Begins a new session in place of `lost`, once for all who ask.
     ///
     /// # Cancellation
@@ -104,7 +109,7 @@ impl Shared {
             }
             Err(failure) => {
                 tracing::warn!(server, %failure, "a server lost its session, and no new one could be begun");
-                Err(self.failed.get_or_init(|| failure).clone())
+                Err(self.fail(failure))
             }
         }
     }

@@ -75,7 +75,7 @@ impl Standalone {
         if let Some(id) = self.cursor.id.as_deref().and_then(|id| HeaderValue::from_str(id).ok()) {
             headers.insert(LAST_EVENT_ID, id);
         }
-        let response = match peer.origin.send(Method::GET, &headers, Bytes::new()).await {
+        let response = match peer.origin.send(Method::GET, || headers.clone(), Bytes::new()).await {
             Ok(response) => response,
             Err(failure) => {
                 tracing::debug!(server, %failure, "the standalone stream of a server could not be opened");

@@ -113,7 +113,7 @@ impl Server {
             (Some("initialize"), Some(id), Spoken::Legacy) => self.initialize(id, &message["params"]),
             (Some("server/discover"), Some(_), _) => self.discover(&asked),
             (Some("subscriptions/listen"), Some(_), Spoken::Modern) => {
-                self.listen(&asked, &message["params"])
+                self.listen(&asked, &message["params"]);
             }
             (Some("ping"), Some(_), Spoken::Legacy) => result(&asked, json!({})),
             (Some("tools/list"), Some(_), _) => result(&asked, json!({"tools": self.tools()})),

@@ -181,8 +181,14 @@ impl Answer {
 
     /// An event stream that the test goes on writing.
     pub(crate) fn fed() -> (Feed, Self) {
+        Self::fed_after([])
+    }
+
+    /// The same behind some steps that it begins with.
+    pub(crate) fn fed_after(first: impl IntoIterator<Item = Step>) -> (Feed, Self) {
         let (send, receive) = mpsc::channel(16);
-        (Feed(send), Self::events([Step::Fed(Arc::new(Mutex::new(receive)))]))
+        let fed = Step::Fed(Arc::new(Mutex::new(receive)));
+        (Feed(send), Self::events(first.into_iter().chain([fed])))
     }
 
     /// These bytes instead of an HTTP answer, then the end of the connection.
@@ -260,6 +266,11 @@ impl Feed {
     /// Does one more step.
     pub(crate) async fn send(&self, step: Step) {
         self.0.send(step).await.ok().unwrap();
+    }
+
+    /// The same, if the stream is still open.
+    pub(crate) async fn try_send(&self, step: Step) -> bool {
+        self.0.send(step).await.is_ok()
     }
 }
 

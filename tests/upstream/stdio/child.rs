@@ -173,11 +173,14 @@ impl Opened {
         arguments: Value,
         ear: Arc<Ear>,
     ) -> Result<Response, Failure> {
-        let mut meta = json!({"progressToken": id.0});
-        if self.link.introduction().revision.era() == Era::Modern {
-            meta["io.modelcontextprotocol/protocolVersion"] = json!("2026-07-28");
-            meta["io.modelcontextprotocol/clientCapabilities"] = json!({});
-        }
+        let meta = match self.link.introduction().revision.era() {
+            Era::Legacy => json!({"progressToken": id.0}),
+            Era::Modern => json!({
+                "progressToken": id.0,
+                "io.modelcontextprotocol/protocolVersion": "2026-07-28",
+                "io.modelcontextprotocol/clientCapabilities": {},
+            }),
+        };
         let params = json!({"name": tool, "arguments": arguments, "_meta": meta});
         let message = json!({"jsonrpc": "2.0", "id": id.0, "method": "tools/call", "params": params});
         let call = self.link.call(id, message.to_string(), ear);
