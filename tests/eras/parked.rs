@@ -2,10 +2,11 @@
 
 use std::time::Duration;
 
+use mcpgate::settings::auth::Anonymous;
 use serde_json::{Value, json};
 
 use crate::client::tool;
-use crate::gateway::TestGateway;
+use crate::gateway::{Setup, TestGateway};
 use crate::http_server::{Answer, Feed, HttpServer, Seen, message, result, rpc};
 use crate::kit::{ModernClient, auto, modern};
 
@@ -45,7 +46,11 @@ impl Scene {
     ) -> Self {
         let server = HttpServer::start().await;
         let setup = TestGateway::new().http("u1", server.url()).adjust(auto).adjust(of_server);
-        let gateway = setup.with(settings).start().await;
+        Self::of(server, setup.with(settings)).await
+    }
+
+    async fn of(server: HttpServer, setup: Setup) -> Self {
+        let gateway = setup.start().await;
         let caller = modern(&gateway, "/mcp").with(everything());
         caller.call("list", "tools/list", json!({})).await;
         Self { server, gateway, caller }
@@ -661,4 +666,38 @@ async fn a_drain_lets_parked_calls_go_on() {
         feed.send(result(DONE)).await;
     });
     is_done(&done, "r");
+}
+
+/// X31, I03: of a caller that may be anybody a session lasts for one call and its retries, parked or made again.
+#[tokio::test]
+async fn the_session_of_anybody_lasts_for_a_call_and_its_retries() {
+    let server = HttpServer::start().await;
+    let setup = TestGateway::new().http("u1", server.url()).adjust(auto).off_loopback();
+    let setup = setup.with(|s| s.auth.anonymous = Anonymous::AcceptedFromAnywhere);
+    let scene = Scene::of(server, setup).await;
+    let (feed, asked) = scene.asked(&[elicitation(1, "?")]).await;
+    let (done, ()) = tokio::join!(scene.retry("r", &asked, json!({"elicitation-1": accept("x")})), async {
+        scene.answers(1).await;
+        feed.send(result(DONE)).await;
+    });
+    is_done(&done, "r");
+    let parked =
+        scene.server.await_request(rpc("tools/call")).await.header("mcp-session-id").map(str::to_owned);
+
+    let urls = json!({"elicitations": [{"mode": "url", "elicitationId": "i", "url": "https://x.test", "message": "?"}]});
+    let error = json!({"code": -32042, "message": "visit", "data": urls});
+    scene.server.once(rpc("tools/call"), Answer::members(&format!(r#""error":{error}"#)));
+    let asked = scene.caller.call("first", "tools/call", params()).await;
+    requests(&asked);
+    let done = scene.retry("again", &asked, json!({"elicitation-1": {"action": "accept"}})).await;
+    assert_eq!(done["result"]["content"][0]["text"], "ok", "{done}");
+    let calls = scene.server.await_requests(3, rpc("tools/call")).await;
+    let sessions: Vec<_> =
+        calls.iter().map(|call| call.header("mcp-session-id").map(str::to_owned)).collect();
+    assert_eq!(sessions[1], sessions[2], "made again in the same session");
+    assert_ne!(sessions[1], parked);
+    let replayed = scene.retry("replayed", &asked, json!({})).await;
+    assert!(replayed["result"].is_object(), "{replayed}");
+    let calls = scene.server.await_requests(4, rpc("tools/call")).await;
+    assert_ne!(calls[3].header("mcp-session-id").map(str::to_owned), sessions[2], "and only once");
 }
