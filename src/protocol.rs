@@ -15,4 +15,5 @@ pub mod object;
 pub mod param_header;
 pub mod revision;
 pub mod sse;
+pub mod task;
 pub mod translate;

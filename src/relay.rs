@@ -16,6 +16,7 @@ mod deliver;
 mod discover;
 mod era;
 mod exchange;
+mod extensions;
 mod initialize;
 mod keep;
 mod lanes;
@@ -47,6 +48,7 @@ mod serving;
 mod sessionless;
 mod shared;
 mod subscribe;
+mod tasks;
 mod uris;
 
 use std::collections::HashMap;

@@ -60,6 +60,8 @@ pub struct Settings {
     pub streams: StreamSettings,
     /// Sizes and counts that callers and servers are held to.
     pub limits: LimitSettings,
+    /// Extensions of the protocol that pass on endpoints of several servers, beside those that are known.
+    pub extensions: Vec<String>,
     /// Named selections, served at `/{name}/mcp`, in config order.
     pub endpoints: Vec<EndpointSettings>,
     /// How the process stops.
@@ -161,6 +163,7 @@ impl Default for Settings {
             sessions: SessionSettings::default(),
             streams: StreamSettings::default(),
             limits: LimitSettings::default(),
+            extensions: Vec::new(),
             endpoints: Vec::new(),
             shutdown: ShutdownSettings::default(),
             state_dir: None,

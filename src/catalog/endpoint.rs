@@ -7,6 +7,7 @@ use super::list::List;
 use super::pattern::admits;
 use super::shelf::CallerClass;
 use super::view::View;
+use crate::protocol::capability::{TASKS_EXTENSION, UI_EXTENSION};
 use crate::settings::endpoints::SessionPolicy;
 use crate::settings::{EndpointSettings, NameSettings, ServerSettings, Settings};
 use crate::store::{Registry, lock};
@@ -32,6 +33,8 @@ pub struct Endpoint {
     pub deny: Vec<String>,
     /// Whether legacy callers need a session here.
     pub sessions: SessionPolicy,
+    /// Extensions that pass here beside those that the gateway knows.
+    pub extensions: Vec<String>,
     views: Registry<(CallerClass, Kind), Arc<View>>,
     /// Held while a view is made, so that callers who come at once make one.
     making: Mutex<()>,
@@ -59,6 +62,7 @@ impl Endpoint {
             allow: Vec::new(),
             deny: Vec::new(),
             sessions: SessionPolicy::Required,
+            extensions: settings.extensions.clone(),
             views: Registry::new(),
             making: Mutex::default(),
         };
@@ -91,6 +95,14 @@ impl Endpoint {
         self.naming == Naming::Bare && !self.servers.iter().any(hides)
     }
 
+    /// Whether an extension of the protocol passes here: one that is known, one that the config names, or any, where
+    /// there is one server alone (L14).
+    pub fn passes_extension(&self, id: &str) -> bool {
+        self.naming == Naming::Bare
+            || matches!(id, TASKS_EXTENSION | UI_EXTENSION)
+            || self.extensions.iter().any(|e| e == id)
+    }
+
     /// Whether callers see just what its one server lists: only then can that be for anyone who comes (K5, K9).
     pub fn shows_all_as_is(&self) -> bool {
         self.passes_names_through() && self.allow.is_empty() && self.deny.is_empty()
@@ -100,7 +112,9 @@ impl Endpoint {
     pub fn is_as(&self, other: &Self) -> bool {
         let same_servers = self.servers.len() == other.servers.len()
             && self.servers.iter().zip(&other.servers).all(|(a, b)| Arc::ptr_eq(a, b));
-        let ways = |e: &Self| (e.naming, e.names.clone(), e.allow.clone(), e.deny.clone(), e.sessions);
+        let ways = |e: &Self| {
+            (e.naming, e.names.clone(), e.allow.clone(), e.deny.clone(), e.sessions, e.extensions.clone())
+        };
         same_servers && ways(self) == ways(other)
     }
 

@@ -2,13 +2,18 @@
 
 use super::object::Object;
 
+/// The extension by which calls of the modern era become tasks.
+pub const TASKS_EXTENSION: &str = "io.modelcontextprotocol/tasks";
+/// The extension by which tools bring pages of their own (`ui://`).
+pub const UI_EXTENSION: &str = "io.modelcontextprotocol/ui";
+
 /// A set of known client capabilities; two callers of one class can share what a server told one of them.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
-pub struct CapabilityClass(u8);
+pub struct CapabilityClass(u16);
 
 /// One known client capability.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-#[repr(u8)]
+#[repr(u16)]
 pub enum Capability {
     /// `roots`
     Roots = 1,
@@ -22,9 +27,20 @@ pub enum Capability {
     ElicitationForm = 1 << 4,
     /// `elicitation.url`
     ElicitationUrl = 1 << 5,
-    /// `tasks`
+    /// `tasks`, of the legacy era
     Tasks = 1 << 6,
+    /// `extensions`: [`TASKS_EXTENSION`]
+    TasksExtension = 1 << 7,
+    /// `extensions`: [`UI_EXTENSION`]
+    UiExtension = 1 << 8,
+    /// `extensions`: any other
+    OtherExtension = 1 << 9,
+    /// Anything that is not known here
+    Unknown = 1 << 10,
 }
+
+/// The names that stand for something here.
+const KNOWN: [&str; 6] = ["roots", "sampling", "elicitation", "experimental", "tasks", "extensions"];
 
 // === impl CapabilityClass ===
 
@@ -61,26 +77,36 @@ impl CapabilityClass {
         if part("tasks").is_some() {
             class.add(Capability::Tasks);
         }
+        for (id, _) in part("extensions").iter().flat_map(Object::iter) {
+            class.add(match id {
+                TASKS_EXTENSION => Capability::TasksExtension,
+                UI_EXTENSION => Capability::UiExtension,
+                _ => Capability::OtherExtension,
+            });
+        }
+        if all.iter().any(|(name, _)| !KNOWN.contains(&name)) {
+            class.add(Capability::Unknown);
+        }
         class
     }
 
     /// Whether the set has this one.
     pub fn has(self, capability: Capability) -> bool {
-        self.0 & capability as u8 != 0
+        self.0 & capability as u16 != 0
     }
 
     /// The set as a number, for keys.
-    pub fn bits(self) -> u8 {
+    pub fn bits(self) -> u16 {
         self.0
     }
 
     /// The set of [`CapabilityClass::bits`].
-    pub fn from_bits(bits: u8) -> Self {
+    pub fn from_bits(bits: u16) -> Self {
         Self(bits)
     }
 
     fn add(&mut self, capability: Capability) {
-        self.0 |= capability as u8;
+        self.0 |= capability as u16;
     }
 }
 
@@ -94,6 +120,17 @@ mod tests {
         assert!(class.has(Capability::ElicitationForm) && !class.has(Capability::ElicitationUrl));
         assert!(class.has(Capability::Sampling) && class.has(Capability::SamplingTools));
         assert!(!class.has(Capability::Roots));
+    }
+
+    #[test]
+    fn extensions_are_told_apart() {
+        let class =
+            CapabilityClass::of(r#"{"extensions":{"io.modelcontextprotocol/ui":{}},"experimental":{}}"#);
+        assert!(class.has(Capability::UiExtension) && !class.has(Capability::TasksExtension));
+        assert!(!class.has(Capability::OtherExtension) && !class.has(Capability::Unknown));
+        let class = CapabilityClass::of(r#"{"extensions":{"com.example/x":{}},"walks":{}}"#);
+        assert!(class.has(Capability::OtherExtension) && class.has(Capability::Unknown));
+        assert_eq!(CapabilityClass::from_bits(class.bits()), class);
     }
 
     #[test]

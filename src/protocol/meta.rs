@@ -24,6 +24,8 @@ pub const GATEWAY_INFO: &str =
     concat!(r#"{"name":"mcpgate","version":""#, env!("CARGO_PKG_VERSION"), r#""}"#);
 /// The id of the `subscriptions/listen` a notification belongs to (M7).
 pub const SUBSCRIPTION_ID: &str = "io.modelcontextprotocol/subscriptionId";
+/// The task that a message of 2025-11-25 belongs to (M9).
+pub const RELATED_TASK: &str = "io.modelcontextprotocol/related-task";
 /// The caller's name for the progress of its request (M5).
 pub const PROGRESS_TOKEN: &str = "progressToken";
 

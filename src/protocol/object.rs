@@ -62,7 +62,7 @@ pub fn is_variant(name: &str, known: &str) -> bool {
         '\u{212a}' => 'k',
         c => c.to_ascii_lowercase(),
     };
-    name != known && name.chars().map(fold).eq(known.chars())
+    name != known && name.chars().map(fold).eq(known.chars().map(fold))
 }
 
 /// Decodes raw JSON that is a string.

@@ -24,5 +24,22 @@ pub use modern_result::{NoResult, modern_result};
 pub use to_legacy::ToLegacy;
 pub use to_modern::to_modern;
 
+use super::object::Object;
+
 /// A place in a message, and what to put there.
 pub type Change = (Span, String);
+
+/// What to cut from `whole`, of which `raw` is an object and `object` the same read, so that `doomed` members are gone.
+pub fn without<'a>(
+    whole: &[u8],
+    raw: &'a str,
+    object: &Object<'a>,
+    doomed: impl Fn(&str) -> bool,
+) -> Vec<Change> {
+    members::cut(whole, raw, object, doomed)
+}
+
+/// Puts `member`, written as it shall stand, first into `raw`, an object within `whole`.
+pub fn with_first(whole: &[u8], raw: &str, member: &str) -> Change {
+    members::put_first(whole, raw, member)
+}

@@ -13,6 +13,7 @@ use super::Session;
 use super::asks::{Ask, Why};
 use super::exchange::Exchange;
 use super::parked;
+use super::tasks::{self, related_by_server};
 use crate::protocol::capability::Capability;
 use crate::protocol::edit::{Edit, one_line};
 use crate::protocol::envelope::{Notification, Request, Span};
@@ -85,6 +86,11 @@ pub(super) fn ask(
     let token = params.and_then(|p| Object::parse(p.get("_meta")?).ok()?.get("progressToken"));
     if let Some(token) = token {
         edit = edit.replace(Span::of(token, request.bytes()), &id_text);
+    }
+    let related =
+        request.params().and_then(|raw| related_by_server(session, &server.name, raw, request.bytes()));
+    if let Some(related) = related {
+        edit = tasks::with(edit, related);
     }
     let message = one_line(edit.finish());
     let settled = CancellationToken::new();

@@ -14,6 +14,7 @@ use crate::protocol::edit::Edit;
 use crate::protocol::envelope::{Notification, Response, Span};
 use crate::protocol::error::Code;
 use crate::protocol::object::Object;
+use crate::protocol::translate::Change;
 use crate::settings::ServerSettings;
 use crate::store::lock;
 use crate::upstream::{Link, Reply};
@@ -90,13 +91,15 @@ impl Asks {
         }
     }
 
-    /// Takes the answer of a caller to its server; `false` if nobody waits for it.
-    pub(super) fn answer(&self, response: &Response) -> bool {
+    /// Takes the answer of a caller to its server, with what `changed` says; `false` if nobody waits for it.
+    pub(super) fn answer(&self, response: &Response, changed: Option<Change>) -> bool {
         let Some(ask) = number(response.id()).and_then(|id| lock(&self.open).remove(&id)) else {
             return false;
         };
         ask.settle();
-        let message = Edit::of(response.bytes()).replace(response.id_span(), ask.reply.id()).finish();
+        let edit = Edit::of(response.bytes()).replace(response.id_span(), ask.reply.id());
+        let message =
+            changed.into_iter().fold(edit, |edit, (place, new)| edit.replace_owned(place, new)).finish();
         ask.reply.send(message);
         true
     }

@@ -21,6 +21,7 @@ use crate::protocol::envelope::{Outcome, Response};
 use crate::protocol::error::{Code, Layer, RpcError};
 use crate::protocol::method::Method;
 use crate::protocol::revision::Era;
+use crate::protocol::translate::Change;
 use crate::telemetry::metrics::CallOutcome;
 use crate::upstream::failure::ERA_CHANGED;
 use crate::upstream::{Delivery, Failure, Link};
@@ -62,6 +63,7 @@ impl Relay {
     ) -> Option<Text> {
         let request = serving.request;
         let server = &route.target.server;
+        let (ended, tasks) = self.with_task_ids(serving, route, ended);
         let outcome = match &ended {
             Ended::Answered(response, _) if response.error().is_some() => CallOutcome::RpcError,
             Ended::Answered(response, _) if is_tool_error(request.method(), response) => {
@@ -76,7 +78,7 @@ impl Relay {
         match ended {
             Ended::Answered(response, era) => match self.wants_urls(serving, route, &response, era) {
                 Some(asking) => Some(asking.into()),
-                None => Some(deliver(serving, route, &response, era)),
+                None => Some(deliver(serving, route, &response, era, tasks)),
             },
             Ended::Failed(error) | Ended::TimedOut(error) => {
                 let (id, layer) = (serving.outlet.request_id(), error.layer.as_str());
@@ -85,6 +87,17 @@ impl Relay {
             }
             Ended::Done => Some(respond(request.id(), b"{}").into()),
             Ended::Cancelled => None,
+        }
+    }
+
+    /// The same, and what must change in the response for the tasks in it.
+    fn with_task_ids(&self, serving: Serving<'_>, route: &Route, ended: Ended) -> (Ended, Vec<Change>) {
+        match &ended {
+            Ended::Answered(response, _) => match self.task_ids(serving, route, response) {
+                Ok(changes) => (ended, changes),
+                Err(error) => (Ended::Failed(error), Vec::new()),
+            },
+            Ended::Failed(_) | Ended::TimedOut(_) | Ended::Done | Ended::Cancelled => (ended, Vec::new()),
         }
     }
 
@@ -156,7 +169,8 @@ impl Relay {
         let underway = self.begin(serving, route, connected, clock);
         let exchange = &underway.exchange;
         clock.sent();
-        let mut outgoing = compose(serving, route, &link, id, input);
+        let more = self.task_in_call(serving, route, link.era());
+        let mut outgoing = compose(serving, route, &link, id, input, more);
         if let Some(mirror) = &mut outgoing.mirror {
             mirror.params = params;
         }

@@ -2,6 +2,7 @@
 
 use http::HeaderValue;
 
+use super::extensions::narrowed;
 use super::presented::presented;
 use super::rounds::Input;
 use super::route::Route;
@@ -11,18 +12,20 @@ use crate::protocol::envelope::Request;
 use crate::protocol::method::Method;
 use crate::protocol::mirror;
 use crate::protocol::revision::{Era, Revision};
+use crate::protocol::translate::Change;
 use crate::protocol::translate::request::{Told, for_legacy, for_modern, without_context};
 use crate::upstream::{Link, Mirror, Outgoing, UpstreamId};
 
-/// The request as `link`'s server expects it, under the id `id`; a retry brings `input`.
+/// The request as `link`'s server expects it, under the id `id`; a retry brings `input`. Some `more` is changed in it.
 pub(super) fn compose(
     serving: Serving<'_>,
     route: &Route,
     link: &Link,
     id: UpstreamId,
     input: &Input,
+    more: Vec<Change>,
 ) -> Outgoing {
-    let Serving { session, request, .. } = serving;
+    let Serving { session, endpoint, request, .. } = serving;
     let id = id.to_string();
     let token = route.token.as_ref().map(|_| &*id);
     let mut edit = Edit::of(request.bytes()).replace(request.id_span(), &id);
@@ -49,6 +52,12 @@ pub(super) fn compose(
             edit = edit.replace_all(for_modern(request, route.meta, &told));
         }
     }
+    if (session.revision().era(), era) == (Era::Modern, Era::Modern)
+        && let Some((place, passes)) = narrowed(endpoint, session.greeting.class, route.meta, request)
+    {
+        edit = edit.replace_owned(place, passes);
+    }
+    edit = edit.replace_all(more);
     if *request.method() == Method::Complete && link.introduction().revision < Revision::V2025_06_18 {
         edit = edit.replace_all(without_context(request));
     }
@@ -58,7 +67,15 @@ pub(super) fn compose(
 /// What the headers of a modern request repeat (T43, T44).
 fn mirrored(request: &Request, route: &Route) -> Mirror {
     let method = request.method();
-    let named = matches!(method, Method::ToolsCall | Method::PromptsGet | Method::ResourcesRead);
+    let named = matches!(
+        method,
+        Method::ToolsCall
+            | Method::PromptsGet
+            | Method::ResourcesRead
+            | Method::TasksGet
+            | Method::TasksUpdate
+            | Method::TasksCancel
+    );
     let header = |text: &str| HeaderValue::from_str(&mirror::encode(text)).ok();
     Mirror {
         method: header(method.as_str()).unwrap_or_else(|| HeaderValue::from_static("")),

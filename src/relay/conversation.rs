@@ -16,6 +16,7 @@ use super::parked::SessionRoom;
 use super::presented::Presented;
 use super::relist::OwnLists;
 use super::running::Running;
+use super::tasks::Begun;
 use crate::catalog::Kind;
 use crate::session::EndReason;
 use crate::session::live::Attachment;
@@ -41,6 +42,8 @@ pub struct Conversation {
     pub(super) modern_lists: SessionLists,
     /// URIs seen in results that no list has, and the server they came from.
     pub(super) seen_uris: Mutex<SeenUris>,
+    /// The tasks of 2025-11-25 that its caller began or asked for.
+    pub(super) begun: Mutex<Begun>,
     /// What modern servers are told of the caller, once one is.
     pub(super) presented: OnceLock<Presented>,
     given: [AtomicU64; 4],
@@ -83,6 +86,7 @@ impl Conversation {
             listens: SessionListens::default(),
             modern_lists: SessionLists::default(),
             seen_uris: Mutex::default(),
+            begun: Mutex::default(),
             presented: OnceLock::new(),
             given: Default::default(),
             tasks,

@@ -8,12 +8,19 @@ use crate::protocol::envelope::Response;
 use crate::protocol::error::{Code, Layer, RpcError};
 use crate::protocol::method::Method;
 use crate::protocol::revision::Era;
-use crate::protocol::translate::{NoResult, ToLegacy, modern_result, private, to_modern};
+use crate::protocol::translate::{Change, NoResult, ToLegacy, modern_result, private, to_modern};
 
-/// The response as the caller expects it, from a server of `era`.
-pub(super) fn deliver(serving: Serving<'_>, route: &Route, response: &Response, era: Era) -> Text {
+/// The response as the caller expects it, from a server of `era`, with some more changed.
+pub(super) fn deliver(
+    serving: Serving<'_>,
+    route: &Route,
+    response: &Response,
+    era: Era,
+    more: Vec<Change>,
+) -> Text {
     let Serving { request, session, .. } = serving;
     let mut changes = uris_in(serving, route, response);
+    changes.extend(more);
     match (session.revision().era(), era) {
         (Era::Legacy, Era::Legacy) => {}
         (Era::Modern, Era::Modern) => match modern_result(response) {

@@ -12,7 +12,7 @@ use tokio::time::Instant;
 use super::lists::complete;
 use super::offered::{Offered, instructions};
 use super::shared::Pick;
-use super::{Relay, Session};
+use super::{Relay, Session, extensions};
 use crate::catalog::{Endpoint, Hints, Scope};
 use crate::protocol::edit::Text;
 use crate::protocol::envelope::Request;
@@ -95,6 +95,7 @@ impl Relay {
         // Taken before the servers are looked at, so that a change meanwhile makes this an old one.
         let generation = self.catalog.generation();
         let known: Vec<_> = endpoint.servers.iter().map(|s| (s, self.catalog.introduction(s))).collect();
+        let servers: Vec<_> = known.iter().map(|(s, i)| (&***s, i.as_deref())).collect();
         let declared =
             known.iter().map(|(server, introduction)| self.declared(server, introduction.as_deref()));
         let declared = declared.fold(Offered::default(), Offered::or);
@@ -109,7 +110,7 @@ impl Relay {
             r#"{},"supportedVersions":[{}],"capabilities":{}{instructions}}}}}"#,
             complete(Hints { ttl, scope: Scope::Private }),
             versions.join(","),
-            declared.written(),
+            declared.written(extensions::declared(endpoint, Revision::LATEST, &servers)),
         );
         let whole = if whole { Whole::Yes } else { Whole::NotAt(waited.unwrap_or_else(Instant::now)) };
         let discovery =

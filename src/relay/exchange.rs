@@ -11,6 +11,7 @@ use super::ask::{self, Belonging};
 use super::clock::Clock;
 use super::outlet::{ForModern, Outlet};
 use super::parked;
+use super::tasks::{about_task, renamed};
 use crate::protocol::edit::Edit;
 use crate::protocol::envelope::{Notification, Request, Span};
 use crate::protocol::error::Code;
@@ -58,6 +59,11 @@ impl Exchange {
         if let Some(modern) = self.outlet.for_modern() {
             return self.progress_for(modern, message);
         }
+        // Progress of a task may come on the stream of any later request about it.
+        if let Some(message) = self.session.upgrade().and_then(|s| about_task(&s, &self.server.name, message))
+        {
+            return self.deliver(EventKind::Notification, message);
+        }
         let Some(token) = &self.caller_token else { return };
         let place = message.params().and_then(|raw| {
             let params = Object::parse(raw).ok()?;
@@ -103,7 +109,16 @@ impl Listener for Exchange {
             Method::LogMessage if !super::log_level::wanted(self, &message) => {}
             // About what only legacy callers were told of.
             Method::ElicitationComplete | Method::TaskStatus if self.outlet.for_modern().is_some() => {}
-            _ => self.deliver(EventKind::Notification, message.bytes().clone()),
+            Method::TaskStatus => {
+                let session = self.session.upgrade();
+                if let Some(message) = session.and_then(|s| about_task(&s, &self.server.name, &message)) {
+                    self.deliver(EventKind::Notification, message);
+                }
+            }
+            _ => {
+                let Some(session) = self.session.upgrade() else { return };
+                self.deliver(EventKind::Notification, renamed(&session, &self.server.name, &message));
+            }
         }
     }
 

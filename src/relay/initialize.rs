@@ -6,7 +6,7 @@ use bytes::Bytes;
 
 use super::lists::SERVER_INFO;
 use super::offered::{Offered, instructions};
-use super::{Caller, Conversation, Relay, Session};
+use super::{Caller, Conversation, Relay, Session, extensions};
 use crate::catalog::Endpoint;
 use crate::protocol::capability::CapabilityClass;
 use crate::protocol::envelope::Request;
@@ -46,7 +46,8 @@ impl Relay {
         endpoint: &Endpoint,
         request: &Request,
     ) -> Result<(Arc<Session>, Bytes), InitializeError> {
-        let greeting = greeting(request).map_err(InitializeError::Params)?;
+        let mut greeting = greeting(request).map_err(InitializeError::Params)?;
+        greeting.capabilities = extensions::admitted(endpoint, &greeting.capabilities);
         let revision = greeting.revision;
         let binding = Binding { principal: caller.binding, endpoint: endpoint.path.clone() };
         let conversation =
@@ -54,6 +55,8 @@ impl Relay {
         let session = self.sessions.open(binding, greeting, caller.cap, conversation).await?;
         let known: Vec<_> = endpoint.servers.iter().map(|s| (s, self.catalog.introduction(s))).collect();
         let capabilities = capabilities(known.iter().map(|(_, i)| i.as_deref()), revision);
+        let servers: Vec<_> = known.iter().map(|(s, i)| (&***s, i.as_deref())).collect();
+        let capabilities = capabilities.written(extensions::declared(endpoint, revision, &servers));
         let instructions =
             instructions(endpoint, known.iter().filter_map(|(s, i)| Some((s.name.as_str(), i.as_deref()?))));
         let instructions =
@@ -91,7 +94,7 @@ fn greeting(request: &Request) -> Result<Greeting, RpcError> {
 }
 
 /// What is declared: all that any server has; and everything, while some server is not known yet.
-fn capabilities<'a>(servers: impl Iterator<Item = Option<&'a Introduction>>, revision: Revision) -> String {
+fn capabilities<'a>(servers: impl Iterator<Item = Option<&'a Introduction>>, revision: Revision) -> Offered {
     let mut all = Offered::default();
     for server in servers {
         all = all.or(server.map_or(Offered::ANYTHING, Offered::by));
@@ -100,5 +103,5 @@ fn capabilities<'a>(servers: impl Iterator<Item = Option<&'a Introduction>>, rev
     all.tells = all.has;
     // 2024-11-05 has no such capability.
     all.completions &= revision > Revision::V2024_11_05;
-    all.written()
+    all
 }

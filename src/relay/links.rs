@@ -10,9 +10,8 @@ use super::era::asked_revision;
 use super::listener::Origin;
 use super::places::Place;
 use super::shared::Pick;
-use super::{Relay, Session};
+use super::{Relay, Session, extensions};
 use crate::protocol::error::Layer;
-use crate::protocol::object::Object;
 use crate::protocol::revision::Era;
 use crate::settings::ServerSettings;
 use crate::settings::servers::{Isolation, TransportSettings};
@@ -245,7 +244,7 @@ impl Relay {
         opening: &Opening,
     ) -> Opened {
         let links = &session.attached.links;
-        let hello = hello_of(session, server);
+        let hello = initialize_of(session, server);
         let (relay, own) = (Arc::downgrade(self), Arc::downgrade(session));
         let origin: Arc<dyn Listener> = Arc::new(Origin { relay, session: own, server: server.clone() });
         let opened = async {
@@ -322,20 +321,18 @@ pub(super) fn reconfigured(server: &str) -> Failure {
     Failure { server: server.to_owned(), layer, reason: "reconfigured", message, delivery }
 }
 
-/// What a server is told of the caller of a session.
+/// What a modern server is told of the caller of a session in each request.
 pub(super) fn hello_of(session: &Session, server: &ServerSettings) -> Hello {
     Hello {
         revision: asked_revision(server, session.revision()),
-        capabilities: relayable(&session.greeting.capabilities),
+        capabilities: extensions::for_modern(&session.greeting.capabilities, session.revision()),
         client_info: session.greeting.client_info.clone(),
     }
 }
 
-/// The caller's capabilities as far as the gateway relays them (G28): what it does not know is not offered.
-fn relayable(capabilities: &str) -> Box<str> {
-    let Ok(all) = Object::parse(capabilities) else { return "{}".into() };
-    let known = ["roots", "sampling", "elicitation", "experimental"];
-    let kept =
-        all.iter().filter(|(name, _)| known.contains(name)).map(|(name, raw)| format!("\"{name}\":{raw}"));
-    format!("{{{}}}", kept.collect::<Vec<_>>().join(",")).into()
+/// What a legacy server is told of them in `initialize`.
+fn initialize_of(session: &Session, server: &ServerSettings) -> Hello {
+    let asked = asked_revision(server, session.revision());
+    let capabilities = extensions::for_initialize(&session.greeting.capabilities, session.revision(), asked);
+    Hello { capabilities, ..hello_of(session, server) }
 }

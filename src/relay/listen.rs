@@ -18,8 +18,10 @@ use self::open::OpenListen;
 use self::reach::Reach;
 use super::request::Busy;
 use super::seat::{Known, NoSeat, Seat};
+use super::tasks::{TaskListener, TaskListens, needs_tasks, task_ids};
 use super::{Caller, Claim, Form, ModernAnswer, Relay, Session};
 use crate::catalog::{Endpoint, Kind};
+use crate::protocol::capability::{Capability, CapabilityClass};
 use crate::protocol::envelope::Request;
 use crate::protocol::error::{Code, RpcError};
 use crate::protocol::listen::Filter;
@@ -36,9 +38,6 @@ pub(super) use places::ListenPlaces;
 /// How often it is looked whether links and the endpoint are as they were.
 const LOOK: Duration = Duration::from_secs(1);
 
-/// The extension without which no task can be listened to (N9).
-const TASKS: &str = "io.modelcontextprotocol/tasks";
-
 /// A listen from its acknowledgement to its end.
 struct Listening {
     relay: Arc<Relay>,
@@ -51,6 +50,8 @@ struct Listening {
     closed: CancellationToken,
     /// When the credential that opened it is worth nothing any more.
     expires: Option<SystemTime>,
+    /// What it is told of tasks.
+    tasks: Option<TaskListens>,
     /// What it is counted by.
     _held: (ListenPlace, Seat),
 }
@@ -73,7 +74,7 @@ impl Relay {
         request: &Request,
         form: Form,
     ) -> Result<ModernAnswer, NoSeat> {
-        let asked = match asked(request, claim, form) {
+        let (asked, task_ids) = match asked(request, claim, form) {
             Ok(asked) => asked,
             Err(error) => {
                 self.metrics.request(request.method().label(), CallOutcome::RpcError);
@@ -95,23 +96,32 @@ impl Relay {
             id: request.id().into(),
             closed,
             expires: caller.principal.expires,
+            tasks: None,
             _held: (place, seat),
         };
-        self.reach_all(&mut listening.reach).await;
+        let (streams, ending) = (listening.open.streams.clone(), listening.open.ending.clone());
+        let listener = TaskListener::new(&listening.session, streams, request.id(), ending);
+        let (tasks, ()) = futures_util::future::join(
+            self.listen_to_tasks(&listening.session, endpoint, &task_ids, listener),
+            self.reach_all(&mut listening.reach),
+        )
+        .await;
         let granted = listening.reach.granted();
         let acknowledged = format!(
             r#"{{"jsonrpc":"2.0","method":"notifications/subscriptions/acknowledged","params":{{"_meta":{{"{}":{}}},"notifications":{}}}}}"#,
             meta::SUBSCRIPTION_ID,
             request.id(),
-            granted.written(),
+            tasks.acknowledged(&granted.written()),
         );
         listening.open.streams.push_get(EventKind::Notification, acknowledged.into());
         self.metrics.request(request.method().label(), CallOutcome::Ok);
-        if granted.is_empty() {
+        if granted.is_empty() && tasks.is_empty() {
             // case-K07: a stream on which nothing can ever come is of no use to anyone.
             listening.end();
         } else {
             self.begin_to_tell(&listening.reach, &listening.open);
+            tasks.begin();
+            listening.tasks = Some(tasks);
             self.tasks.spawn(listening.run());
         }
         Ok(ModernAnswer::Stream(reader, guard))
@@ -125,8 +135,8 @@ impl Relay {
     }
 }
 
-/// What a listen asks for.
-fn asked(request: &Request, claim: &Claim, form: Form) -> Result<Filter, RpcError> {
+/// What a listen asks for, and the tasks.
+fn asked(request: &Request, claim: &Claim, form: Form) -> Result<(Filter, Vec<String>), RpcError> {
     let invalid = |why: String| RpcError::new(Code::InvalidParams, "invalid_params", why);
     if form == Form::JsonOnly {
         let message = "subscriptions/listen is answered with text/event-stream; accept it.";
@@ -138,17 +148,11 @@ fn asked(request: &Request, claim: &Claim, form: Form) -> Result<Filter, RpcErro
     let raw = raw.ok_or_else(|| invalid("subscriptions/listen needs a `notifications` object".to_owned()))?;
     let asked = Filter::parse(raw).map_err(invalid)?;
     let tasks = Object::parse(raw).ok().and_then(|all| all.get("taskIds"));
-    if tasks.is_some_and(|raw| raw != "null") && !declares_tasks(claim) {
-        let message = "Only a client that declares the tasks extension can listen to tasks.";
-        let needed = format!(r#""requiredCapabilities":{{"extensions":{{"{TASKS}":{{}}}}}}"#);
-        return Err(RpcError::new(Code::MissingCapability, "missing_capability", message).with_data(needed));
+    let declared = CapabilityClass::of(&claim.capabilities).has(Capability::TasksExtension);
+    if tasks.is_some_and(|raw| raw != "null") && !declared {
+        return Err(needs_tasks());
     }
-    Ok(asked)
-}
-
-fn declares_tasks(claim: &Claim) -> bool {
-    let extensions = Object::parse(&claim.capabilities).ok().and_then(|all| all.get("extensions"));
-    extensions.and_then(|raw| Object::parse(raw).ok()).is_some_and(|all| all.get(TASKS).is_some())
+    Ok((asked, task_ids(raw).map_err(invalid)?))
 }
 
 // === impl Listening ===

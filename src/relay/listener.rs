@@ -7,6 +7,7 @@ use futures_util::FutureExt as _;
 use futures_util::future::BoxFuture;
 
 use super::ask::{self, Belonging};
+use super::tasks::{about_task, renamed};
 use super::{Relay, Session, parked, subscribe};
 use crate::catalog::Kind;
 use crate::protocol::envelope::{Notification, Request};
@@ -32,6 +33,12 @@ impl Origin {
     fn changed(&self, session: &Arc<Session>, kinds: &'static [Kind]) {
         if let Some(relay) = self.relay.upgrade() {
             relay.list_changed(session, &self.server, kinds);
+        }
+    }
+
+    fn unattributed(&self) {
+        if let Some(relay) = self.relay.upgrade() {
+            relay.metrics.unattributed(&self.server.name);
         }
     }
 
@@ -73,15 +80,25 @@ impl Listener for Origin {
                 parked::take_back(&session.attached.running.heard_by(self), &message);
             }
             Method::Cancelled => ask::take_back(&session, &self.server.name, None, &message),
-            // Progress of a call that is over.
-            Method::Progress => {}
+            // Of a call that is over, or of what only legacy callers were told of.
+            Method::TaskStatus | Method::Progress if is_modern(&session) => {}
             // A message that cannot be told whose it is is nobody's (X39).
             _ if is_modern(&session) => {
                 if let [only] = session.attached.running.heard_by(self).as_slice() {
                     only.notification(message);
                 }
             }
-            _ => self.stray(&session, message.bytes().clone()),
+            // Of a task, or of a call that is over.
+            Method::TaskStatus | Method::Progress => {
+                match about_task(&session, &self.server.name, &message) {
+                    Some(message) if session.streams.get_is_open() => {
+                        session.streams.push_get(EventKind::Notification, message);
+                    }
+                    Some(message) => self.stray(&session, message),
+                    None => self.unattributed(),
+                }
+            }
+            _ => self.stray(&session, renamed(&session, &self.server.name, &message)),
         }
     }
 

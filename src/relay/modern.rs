@@ -203,9 +203,14 @@ impl Relay {
             Method::ToolsCall | Method::PromptsGet | Method::ResourcesRead | Method::Complete => {
                 self.route(session, endpoint, request).await.map(Next::Server)
             }
+            Method::TasksGet | Method::TasksUpdate | Method::TasksCancel => {
+                self.task_route(serving).map(Next::Server)
+            }
             Method::Discover => Ok(Next::Caller(self.discover(session, endpoint, request).await)),
-            // T40: gone with this revision.
-            Method::Initialize
+            // T40, J5: gone with this revision.
+            Method::TasksList
+            | Method::TasksResult
+            | Method::Initialize
             | Method::Ping
             | Method::SetLevel
             | Method::ResourcesSubscribe

@@ -11,6 +11,7 @@ use crate::protocol::envelope::{Notification, Response};
 use crate::protocol::method::Method;
 use crate::protocol::object::Object;
 use crate::protocol::revision::Era;
+use crate::protocol::task;
 use crate::store::sessions::Change;
 use crate::upstream::Link;
 
@@ -65,7 +66,9 @@ impl Relay {
 
     /// Takes the caller's answer to a server's question; what nobody waits for is dropped.
     pub fn response(&self, session: &Session, response: &Response) {
-        if !session.attached.asks.answer(response) {
+        let related = response.result().and_then(task::related);
+        let related = related.map(|raw| self.related_by_caller(session, raw, response.bytes()));
+        if !session.attached.asks.answer(response, related) {
             tracing::debug!(session.id = session.id.short_hash(), "an answer came that no server waits for");
         }
     }

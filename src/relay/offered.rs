@@ -66,9 +66,9 @@ impl Offered {
         Self { tells: Lists::default(), subscribe: false, ..self }
     }
 
-    /// The same as a raw capabilities object.
-    pub(super) fn written(self) -> String {
-        let mut members = Vec::with_capacity(5);
+    /// The same as a raw capabilities object, with `more` members.
+    pub(super) fn written(self, more: Vec<String>) -> String {
+        let mut members = more;
         if self.logging {
             members.push(r#""logging":{}"#.to_owned());
         }

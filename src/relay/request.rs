@@ -194,6 +194,10 @@ impl Relay {
             | Method::ResourcesSubscribe
             | Method::ResourcesUnsubscribe
             | Method::Complete => self.route(session, endpoint, request).await.map(Next::Server),
+            Method::TasksGet | Method::TasksResult | Method::TasksCancel | Method::TasksUpdate => {
+                self.task_route(serving).map(Next::Server)
+            }
+            Method::TasksList => self.list_tasks(serving).await,
             _ => unknown(endpoint, request).map(Next::Server),
         }
     }

@@ -191,7 +191,7 @@ pub(super) fn meta_of(params: &Object<'_>, request: &Request) -> Result<Meta, Rp
 type Meta = (Option<Span>, Option<(Span, Box<str>)>);
 
 /// Refuses a member that some servers would take for one of `known` though its case differs (case-G07).
-fn no_variants(params: &Object<'_>, known: &[&str]) -> Result<(), RpcError> {
+pub(super) fn no_variants(params: &Object<'_>, known: &[&str]) -> Result<(), RpcError> {
     match params.iter().find(|(name, _)| known.iter().any(|known| is_variant(name, known))) {
         None => Ok(()),
         Some((name, _)) => {
@@ -226,6 +226,6 @@ fn named<'a>(method: &Method, params: &Object<'a>) -> Result<Named<'a>, RpcError
     Ok(Named { kind, raw, name })
 }
 
-fn invalid(message: impl Into<String>) -> RpcError {
+pub(super) fn invalid(message: impl Into<String>) -> RpcError {
     RpcError::new(Code::InvalidParams, "invalid_params", message)
 }

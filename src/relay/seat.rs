@@ -4,6 +4,7 @@
 
 use std::sync::Arc;
 
+use super::extensions::admitted;
 use super::{Busy, Caller, Claim, Conversation, Relay, Session};
 use crate::catalog::Endpoint;
 use crate::protocol::capability::CapabilityClass;
@@ -84,7 +85,7 @@ impl Relay {
                 let greeting = Greeting {
                     revision: known.revision,
                     params: "{}".into(),
-                    capabilities: known.capabilities.into(),
+                    capabilities: admitted(endpoint, known.capabilities),
                     client_info: known.client_info.unwrap_or(unknown).into(),
                     class,
                 };

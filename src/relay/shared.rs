@@ -14,6 +14,7 @@ use tokio_util::sync::CancellationToken;
 
 use super::era::asked_revision;
 use super::links::{Connected, Held, Opened, Opening, reconfigured, wait_for};
+use super::tasks::about_task;
 use super::{Relay, Session, subscribe};
 use crate::catalog::{CallerClass, Kind};
 use crate::protocol::capability::CapabilityClass;
@@ -22,6 +23,7 @@ use crate::protocol::error::Code;
 use crate::protocol::method::Method;
 use crate::protocol::object::Object;
 use crate::protocol::revision::{Era, Revision};
+use crate::session::log::EventKind;
 use crate::settings::ServerSettings;
 use crate::store::{Epoch, Registry, lock};
 use crate::upstream::{Failure, Heard, Hello, Listener, Reply};
@@ -285,6 +287,7 @@ impl Listener for SharedOrigin {
                 }
                 return;
             }
+            Method::TaskStatus | Method::Progress => return self.about_task(&relay, &message),
             _ => return relay.metrics.unattributed(&self.server.name),
         };
         relay.shared_list_changed(self.tenant.as_deref(), &self.server, kinds);
@@ -333,6 +336,17 @@ impl SharedOrigin {
     fn updated(&self, relay: &Relay, uri: &str) {
         for session in relay.sessions_of(self.tenant.as_deref()) {
             relay.tell_updated(&session, &self.server.name, uri);
+        }
+    }
+
+    /// Tells the one session that began the task, as far as its caller can be told at all.
+    fn about_task(&self, relay: &Relay, message: &Notification) {
+        let told = relay.sessions_of(self.tenant.as_deref()).into_iter().any(|session| {
+            let message = about_task(&session, &self.server.name, message);
+            message.map(|m| session.streams.push_get(EventKind::Notification, m)).is_some()
+        });
+        if !told {
+            relay.metrics.unattributed(&self.server.name);
         }
     }
 }

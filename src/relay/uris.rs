@@ -20,7 +20,9 @@ pub(super) fn uris_in(serving: Serving<'_>, route: &Route, response: &Response) 
     let has_resource = || memchr::memmem::find(response.bytes(), b"\"resource").is_some();
     let look: fn(Serving<'_>, &Route, &Response, &str) -> Vec<Change> = match serving.request.method() {
         Method::ResourcesRead => read_contents,
-        Method::ToolsCall | Method::PromptsGet if has_resource() => content_blocks,
+        Method::ToolsCall | Method::PromptsGet | Method::TasksResult | Method::TasksGet if has_resource() => {
+            content_blocks
+        }
         _ => return Vec::new(),
     };
     response.result().map_or_else(Vec::new, |result| look(serving, route, response, result))

@@ -90,7 +90,9 @@ impl Reader {
                 stream.resumable = true;
             }
             stream.delivered = stream.delivered.max(slot.cursor);
-            if is_get && slot.ending.is_none() {
+            // Behind the result of a listen nothing more is told.
+            let tells = stream.role == StreamRole::Get || stream.phase == Phase::Open;
+            if is_get && tells && slot.ending.is_none() {
                 for message in inner.notices.take() {
                     encode::event(out, None, &message);
                 }

@@ -2,6 +2,7 @@
 
 mod auth;
 mod endpoints;
+mod extensions;
 mod keys;
 mod program;
 mod rules;
@@ -58,6 +59,7 @@ impl<'a> Resolver<'a> {
             sessions: config.sessions.into(),
             streams: config.streams.into(),
             limits: config.limits.into(),
+            extensions: self.extensions(config.extensions),
             endpoints: self.endpoints(config.endpoints, &known),
             shutdown: config.shutdown.into(),
             state_dir: self.state_dir(config.state_dir.as_deref()),

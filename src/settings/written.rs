@@ -64,6 +64,12 @@ pub struct Config {
     pub auth: Auth,
     /// The names under which callers see tools and prompts of several servers.
     pub names: Names,
+    /// Extensions of the protocol that pass between callers and servers on endpoints of several servers, such as
+    /// `com.example/rooms`.
+    ///
+    /// `io.modelcontextprotocol/tasks` and `io.modelcontextprotocol/ui` pass without being listed, and on
+    /// `/servers/{server}/mcp` every extension does.
+    pub extensions: Vec<String>,
     /// Browser origins that may call, such as `https://app.example.com`; a request from another origin gets 403.
     ///
     /// Clients that are not browsers send no origin and are not concerned.

@@ -15,6 +15,7 @@ use self::peer::Peer;
 use self::shared::Shared;
 use super::{Failure, Farewell, Hello, Introduction, Listener, Outgoing, UpstreamId};
 use crate::protocol::envelope::Response;
+use crate::protocol::revision::Era;
 use crate::settings::ServerSettings;
 use crate::telemetry::Metrics;
 
@@ -93,6 +94,11 @@ impl HttpLink {
     /// What the server said when the session began, or began anew.
     pub fn introduction(&self) -> Arc<Introduction> {
         Arc::clone(&self.shared.live().introduction)
+    }
+
+    /// The era it is spoken to in; another one takes another link.
+    pub fn era(&self) -> Era {
+        self.shared.era()
     }
 
     /// A fresh id for a request.

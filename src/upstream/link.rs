@@ -37,7 +37,10 @@ pub enum Farewell {
 impl Link {
     /// The era it is spoken to in.
     pub fn era(&self) -> Era {
-        self.introduction().revision.era()
+        match self {
+            Self::Stdio(link) => link.introduction().revision.era(),
+            Self::Http(link) => link.era(),
+        }
     }
 
     /// Whether headers repeat what is in a request's body (T43, T48).

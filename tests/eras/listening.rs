@@ -392,3 +392,24 @@ async fn a_dead_server_keeps_nothing_from_the_others() {
     gate.open();
     assert_eq!(stream.message().await.unwrap()["method"], TOOLS_CHANGED, "its tools came");
 }
+
+/// A listen ends with its result when the credential that opened it does, and when ways in are taken away.
+#[tokio::test]
+async fn ends_with_its_credential() {
+    let teller = Teller::start().await;
+    let key = mcpgate::settings::auth::ApiKey {
+        id: "ann".into(),
+        sha256: aws_lc_rs::digest::digest(&aws_lc_rs::digest::SHA256, b"short-key")
+            .as_ref()
+            .try_into()
+            .unwrap(),
+        tenant: None,
+        scopes: std::collections::BTreeSet::new(),
+        expires: Some(std::time::SystemTime::now() + Duration::from_millis(1500)),
+    };
+    let gateway = teller.before().with(|settings| settings.auth.api_keys = vec![key]).start().await;
+    let mut caller = modern(&gateway, "/mcp");
+    caller.client = caller.client.header("x-api-key", "short-key");
+    let (_, stream) = listen(&caller, json!(1), lists()).await;
+    closes(stream, json!(1)).await;
+}

@@ -10,6 +10,14 @@
 
 #[path = "../support/client.rs"]
 mod client;
+#[path = "../auth/support.rs"]
+#[allow(
+    dead_code,
+    unreachable_pub,
+    clippy::new_ret_no_self,
+    reason = "another area's keys and tokens; a part of them is used here"
+)]
+mod credentials;
 #[path = "../support/gateway.rs"]
 mod gateway;
 #[path = "../support/http_server.rs"]
@@ -20,6 +28,7 @@ mod caching;
 mod discover;
 mod edge;
 mod era_change;
+mod extensions;
 mod http_servers;
 mod kit;
 mod leaving;
@@ -31,4 +40,6 @@ mod rounds;
 mod sessionless;
 mod stdio_servers;
 mod subscriptions;
+mod tasks;
+mod tasks_core;
 mod to_modern;

@@ -161,7 +161,8 @@ async fn the_server_learns_of_the_caller_what_can_be_relayed() {
     assert_eq!(seen["params"]["clientInfo"], hello["params"]["clientInfo"]);
     assert_eq!(
         seen["params"]["capabilities"],
-        json!({"roots": {"listChanged": true, "x": 1}, "sampling": {}, "elicitation": {"form": {}, "url": {}}})
+        json!({"roots": {"listChanged": true, "x": 1}, "sampling": {}, "elicitation": {"form": {}, "url": {}},
+            "tasks": {}})
     );
 }
 

@@ -129,7 +129,7 @@ fn list(raw: &str, server: &ServerSettings, said: Option<&Introduction>) -> Resu
 }
 
 fn class(raw: &str) -> Option<CallerClass> {
-    let (revision, capabilities): (String, u8) = serde_json::from_str(raw).ok()?;
+    let (revision, capabilities): (String, u16) = serde_json::from_str(raw).ok()?;
     let capabilities = CapabilityClass::from_bits(capabilities);
     Some(CallerClass { revision: Revision::parse(&revision).ok()?, capabilities })
 }

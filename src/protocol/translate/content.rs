@@ -6,7 +6,7 @@ use crate::protocol::method::Method;
 use crate::protocol::object::{Object, items, quoted};
 use crate::protocol::revision::Revision;
 
-/// The content blocks of the result of a call or a prompt, each raw.
+/// The content blocks of the result of a call, a task or a prompt, each raw.
 pub fn blocks<'a>(method: &Method, result: &Object<'a>) -> Vec<&'a str> {
     let of = |content: &'a str| {
         if content.starts_with('{') { vec![content] } else { items(content).unwrap_or_default() }
@@ -16,6 +16,11 @@ pub fn blocks<'a>(method: &Method, result: &Object<'a>) -> Vec<&'a str> {
             let messages = result.get("messages").and_then(items).unwrap_or_default();
             let contents = messages.into_iter().filter_map(|m| Object::parse(m).ok()?.get("content"));
             contents.flat_map(of).collect()
+        }
+        // What a task of the modern era came to stands inside of what is said of the task (J3).
+        Method::TasksGet => {
+            let result = result.get("result").and_then(|raw| Object::parse(raw).ok());
+            result.and_then(|r| r.get("content")).map(of).unwrap_or_default()
         }
         _ => result.get("content").map(of).unwrap_or_default(),
     }

@@ -9,7 +9,6 @@ use tokio_util::sync::CancellationToken;
 use crate::catalog::Kind;
 use crate::protocol::listen::{Lists, is_within};
 use crate::relay::Session;
-use crate::relay::conversation::Subscription;
 use crate::relay::listens::list_of;
 use crate::session::Streams;
 use crate::session::notices::Notice;
@@ -22,8 +21,11 @@ pub(in crate::relay) struct SessionListens {
     /// How many: most sessions have none and must not pay for it.
     count: AtomicUsize,
     /// What of legacy servers they subscribe to over the session's links, counted.
-    subscribed: Mutex<HashMap<(Arc<str>, Arc<str>), usize>>,
+    subscribed: Mutex<HashMap<ServersUri, usize>>,
 }
+
+/// The name of a server, and its own URI of a resource.
+type ServersUri = (Arc<str>, Arc<str>);
 
 /// One open listen.
 pub(in crate::relay) struct OpenListen {
@@ -31,6 +33,13 @@ pub(in crate::relay) struct OpenListen {
     /// Cancelled when it is to end with its result.
     pub(super) ending: CancellationToken,
     told: Mutex<Told>,
+}
+
+/// Where a resource of a listen leads.
+pub(super) struct Lead {
+    pub(super) server: Arc<str>,
+    /// The server's own URI.
+    pub(super) own: Arc<str>,
 }
 
 /// What a listen is told.
@@ -42,7 +51,7 @@ enum Told {
         lists: Lists,
         acknowledged: BTreeSet<Arc<str>>,
         /// Where they lead at present, by the caller's URI.
-        uris: BTreeMap<Arc<str>, Subscription>,
+        uris: BTreeMap<Arc<str>, Lead>,
         /// Digests of what it was last told of, or saw, of each kind.
         seen: [u64; 4],
     },
@@ -127,7 +136,7 @@ impl OpenListen {
     }
 
     /// It is acknowledged: from now on it is told of these, beginning with what changed since it came.
-    pub(super) fn grant(&self, lists: Lists, uris: BTreeMap<Arc<str>, Subscription>, seen: [u64; 4]) {
+    pub(super) fn grant(&self, lists: Lists, uris: BTreeMap<Arc<str>, Lead>, seen: [u64; 4]) {
         let mut told = lock(&self.told);
         let acknowledged = uris.keys().cloned().collect();
         let granted = Told::Granted { lists, acknowledged, uris, seen };
@@ -139,7 +148,7 @@ impl OpenListen {
     }
 
     /// Its resources lead elsewhere now; what was not granted before is not told.
-    pub(super) fn regrant(&self, mut anew: BTreeMap<Arc<str>, Subscription>) {
+    pub(super) fn regrant(&self, mut anew: BTreeMap<Arc<str>, Lead>) {
         let Told::Granted { uris, acknowledged, .. } = &mut *lock(&self.told) else { return };
         anew.retain(|uri, _| acknowledged.contains(uri));
         *uris = anew;
@@ -174,7 +183,7 @@ impl OpenListen {
             }
             Told::NotYet(_) => return,
         };
-        let within = |s: &Subscription| *s.server == *server && is_within(own, &s.own);
+        let within = |s: &Lead| *s.server == *server && is_within(own, &s.own);
         // As it was subscribed to, or by the nearest one above it.
         let nearest = uris.iter().filter(|(_, s)| within(s)).max_by_key(|(_, s)| s.own.len());
         if let Some((uri, s)) = nearest {

@@ -10,11 +10,10 @@ use tokio::time::Instant;
 
 use super::kinds_of;
 use super::legacy::Telling;
-use super::open::OpenListen;
+use super::open::{Lead, OpenListen};
 use crate::catalog::{Endpoint, Kind, Naming, Target};
 use crate::protocol::listen::{Filter, Lists};
 use crate::protocol::revision::Era;
-use crate::relay::conversation::Subscription;
 use crate::relay::links::Connected;
 use crate::relay::listens::{Backoff, Wanted};
 use crate::relay::offered::Offered;
@@ -37,13 +36,15 @@ struct Reached {
     server: Arc<ServerSettings>,
     /// What is wanted of it, by its own URIs.
     wanted: Filter,
-    /// The caller's URIs that lead to it, and its own for each.
-    uris: Vec<(Arc<str>, Arc<str>)>,
+    uris: Vec<UriPair>,
     held: Held,
     /// What of `wanted` it tells.
     granted: Filter,
     retry: Retry,
 }
+
+/// A URI of the caller's that leads to a server, and the server's own for it.
+type UriPair = (Arc<str>, Arc<str>);
 
 /// By what a server is held to tell.
 enum Held {
@@ -77,15 +78,11 @@ impl Reach {
     }
 
     /// The granted resources, by the caller's URIs.
-    fn subscriptions(&self) -> BTreeMap<Arc<str>, Subscription> {
+    fn subscriptions(&self) -> BTreeMap<Arc<str>, Lead> {
         let all = self.servers.iter().flat_map(|reached| {
             let server: Arc<str> = reached.server.name.as_str().into();
-            let subscription = move |own: &Arc<str>| Subscription {
-                server: server.clone(),
-                own: own.clone(),
-                listened: None,
-            };
-            reached.granted_uris().map(move |(callers, own)| (callers.clone(), subscription(own)))
+            let lead = move |own: &Arc<str>| Lead { server: server.clone(), own: own.clone() };
+            reached.granted_uris().map(move |(callers, own)| (callers.clone(), lead(own)))
         });
         all.collect()
     }
@@ -94,7 +91,7 @@ impl Reach {
 // === impl Reached ===
 
 impl Reached {
-    fn granted_uris(&self) -> impl Iterator<Item = &(Arc<str>, Arc<str>)> {
+    fn granted_uris(&self) -> impl Iterator<Item = &UriPair> {
         self.uris.iter().filter(|(_, own)| self.granted.uris.contains(own))
     }
 }
@@ -106,7 +103,7 @@ impl Relay {
     /// lists whose changes are to be told, so that a change can be known as one.
     pub(super) async fn reach_all(self: &Arc<Self>, reach: &mut Reach) {
         let (session, endpoint) = (reach.session.clone(), reach.endpoint.clone());
-        let mut targets: BTreeMap<Arc<str>, Vec<(Arc<str>, Arc<str>)>> = BTreeMap::new();
+        let mut targets: BTreeMap<Arc<str>, Vec<UriPair>> = BTreeMap::new();
         for (uri, target) in self.targets(&session, &endpoint, &reach.asked.uris).await {
             targets.entry(target.server.name.as_str().into()).or_default().push((uri, target.own));
         }

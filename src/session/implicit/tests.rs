@@ -64,12 +64,12 @@ fn a_session_is_for_one_principal_at_one_endpoint() {
 }
 
 /// case-I05: at its cap a principal's idlest session gives way, one that runs something never does; others keep theirs.
-#[test]
-fn the_idlest_of_a_principal_gives_way() {
+#[tokio::test]
+async fn the_idlest_of_a_principal_gives_way() {
     let trial = Trial::new(10, 2);
     let (oldest, newer) = (trial.open(1, 1).expect("opened"), trial.open(1, 2).expect("opened"));
     let others = trial.open(2, 1).expect("opened");
-    std::thread::sleep(Duration::from_millis(3)); // so that they differ in age, which counts in milliseconds
+    tokio::time::sleep(Duration::from_millis(3)).await; // so that they differ in age, which counts in milliseconds
     newer.touch();
     let running = oldest.run(9).expect("a request");
     let third = trial.open(1, 3).expect("the one that runs nothing gave way");
@@ -79,7 +79,7 @@ fn the_idlest_of_a_principal_gives_way() {
     assert!(Arc::ptr_eq(&oldest, &trial.open(1, 1).expect("found")), "what is there is found at the cap too");
     assert!(trial.open(2, 2).is_ok() && !others.ended.is_cancelled(), "another principal has its own cap");
     drop((running, more));
-    std::thread::sleep(VAIN); // what is tried is that time passes
+    tokio::time::sleep(VAIN).await; // what is tried is that time passes
     assert!(trial.open(1, 4).is_ok());
 }
 

@@ -377,3 +377,26 @@ fn a_complete_stream_takes_nothing_more() {
     streams.complete(reader.stream());
     assert!(!streams.push(reader.stream(), EventKind::Notification, message(2)));
 }
+
+/// N5: what a listen tells is never queued; its result is the last of it, and its credential's end is not the end of
+/// its connection, since the result is to come first.
+#[test]
+fn a_listen_tells_each_change_once_and_its_result_last() {
+    let streams = streams_of(settings(), Revision::LATEST);
+    let mut reader = streams.begin_listen("7");
+    streams.push_get(EventKind::Notification, message(1));
+    for n in 0..10_000 {
+        streams.notice(Notice::Tools);
+        let uri = format!("a:1/{}", n % 3);
+        streams.notice(Notice::Within { uri, subscribed: "a:1".into() });
+    }
+    reader.end_with_retry();
+    let got = read(&mut reader);
+    assert_eq!((got.numbers.len(), got.numbers.first(), got.ended), (5, Some(&1), false), "{got:?}");
+    streams.notice(Notice::Prompts);
+    streams.end_listen(message(2));
+    streams.notice(Notice::Tools);
+    let got = read(&mut reader);
+    assert_eq!((got.numbers.len(), got.numbers.last(), got.ended), (2, Some(&2), true), "{got:?}");
+    assert_eq!((got.ids.len(), got.retries), (0, 0));
+}

@@ -8,6 +8,7 @@ use tokio::sync::Mutex;
 use super::peer::Peer;
 use super::session::{Live, Session};
 use super::{fault, handshake, standalone};
+use crate::protocol::revision::Era;
 use crate::upstream::{Failure, Hello, Introduction};
 
 /// What the calls of a link and its background tasks share.
@@ -51,6 +52,11 @@ impl Shared {
             renewing: Mutex::default(),
             failed: OnceLock::new(),
         })
+    }
+
+    /// A link without a session is one to a modern server.
+    pub(super) fn era(&self) -> Era {
+        if self.hello.is_some() { Era::Legacy } else { Era::Modern }
     }
 
     /// The session as it is.

@@ -135,7 +135,8 @@ impl Reader {
                 listener.notification(progress);
                 listener.settled();
             }
-            None => self.wire.metrics.unattributed(self.wire.server()),
+            // Of a call that is over, which may go on as a task.
+            None => self.listener.notification(progress),
         }
     }
 
