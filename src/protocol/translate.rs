@@ -16,7 +16,7 @@ pub mod wanted;
 
 use super::envelope::Span;
 
-pub use asked::{at_first, check_answer, input_request, required_urls};
+pub use asked::{at_first, check_answer, input_request, input_required, required_urls};
 pub use cache::private;
 pub use capabilities::capabilities;
 pub use item::tool;

@@ -26,8 +26,8 @@ use tokio::sync::oneshot;
 use super::outlet::Outlet;
 use super::seat::Seat;
 use super::{Relay, Session};
-use crate::protocol::meta;
 use crate::protocol::object::Object;
+use crate::protocol::translate::input_required;
 use crate::store::{Registry, lock};
 
 pub(super) use ask::{ask, take_back};
@@ -147,15 +147,6 @@ impl Relay {
             }
         }
     }
-}
-
-/// A response that asks the caller (R2).
-fn input_required(id: &str, requests: &str, state: &str) -> Bytes {
-    let served_by = meta::served_by();
-    format!(
-        r#"{{"jsonrpc":"2.0","id":{id},"result":{{"resultType":"input_required","inputRequests":{requests},"requestState":"{state}","_meta":{{{served_by}}}}}}}"#
-    )
-    .into()
 }
 
 #[cfg(test)]

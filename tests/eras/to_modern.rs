@@ -58,7 +58,7 @@ async fn a_strict_legacy_server_is_greeted_in_the_callers_name() {
 async fn results_say_what_the_era_demands() {
     let (server, gateway) = scene().await;
     let caller = modern(&gateway, "/servers/u1/mcp");
-    let theirs = r#"{"content":[],"structuredContent":{"n":1.50,"_meta":1},"_meta":{"a.b/c":[1e2]},"resultType":"task"}"#;
+    let theirs = r#"{"content":[],"structuredContent":{"n":1.50,"_meta":1},"_meta":{"a.b/c":[1e2]},"resultType":"other"}"#;
     server.on(rpc("tools/call"), Answer::result(theirs));
     let request = caller.request(1, "tools/call", tool("echo", json!({})));
     let text = caller.post(&request).await.text().await;

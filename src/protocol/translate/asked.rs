@@ -34,6 +34,15 @@ pub fn input_request(method: &Method, params: Option<&str>) -> Result<String, St
     Ok(format!(r#"{{"method":"{method}","params":{}}}"#, String::from_utf8_lossy(&params)))
 }
 
+/// A response that asks the caller: `requests` is raw, `state` such that no quoting is needed (R2).
+pub fn input_required(id: &str, requests: &str, state: &str) -> Bytes {
+    let served_by = meta::served_by();
+    format!(
+        r#"{{"jsonrpc":"2.0","id":{id},"result":{{"resultType":"input_required","inputRequests":{requests},"requestState":"{state}","_meta":{{{served_by}}}}}}}"#
+    )
+    .into()
+}
+
 /// What goes from a question's `_meta`: the progress token, for nothing can be told under it, and all that the
 /// protocol reserves.
 fn is_gone_meta(name: &str) -> bool {

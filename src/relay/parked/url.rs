@@ -8,14 +8,13 @@ use std::time::Duration;
 use bytes::Bytes;
 
 use super::carried::Carried;
-use super::input_required;
 use super::state::{GoesOn, State, request_digest};
 use crate::protocol::capability::Capability;
 use crate::protocol::envelope::Response;
 use crate::protocol::error::{Code, Layer, RpcError};
 use crate::protocol::object::Object;
 use crate::protocol::revision::Era;
-use crate::protocol::translate::required_urls;
+use crate::protocol::translate::{input_required, required_urls};
 use crate::relay::Relay;
 use crate::relay::route::Route;
 use crate::relay::seat::Seat;
