@@ -1,6 +1,7 @@
 //! What the protocol says, as pure functions and types: envelopes over raw JSON, ids, revisions,
 //! methods, headers, error codes and the SSE codec. No tokio, no I/O, no other module of ours.
 
+pub mod canonical;
 pub mod capability;
 pub mod edit;
 pub mod envelope;

@@ -19,6 +19,7 @@ mod exchange;
 mod extensions;
 mod initialize;
 mod keep;
+mod lanes;
 mod links;
 mod listen;
 mod listener;
@@ -31,6 +32,7 @@ mod notify;
 mod offered;
 mod outlet;
 mod param_headers;
+mod parked;
 mod places;
 mod presented;
 mod reading;
@@ -106,9 +108,9 @@ pub struct Relay {
     /// Where last good catalogs are kept, if anywhere.
     files: Option<Files>,
     connector: Connector,
-    #[allow(dead_code, reason = "parked calls and tasks come next")]
     /// Seals what callers carry for the gateway.
     sealer: Arc<Sealer>,
+    parked: parked::ParkedCalls,
     children: places::Places,
     shared: shared::SharedLinks,
     /// Answers to `server/discover`, by endpoint.
@@ -156,6 +158,7 @@ impl Relay {
             files,
             connector,
             sealer,
+            parked: parked::ParkedCalls::new(settings.limits.parked_per_tenant),
             children: places::Places::default(),
             shared: shared::SharedLinks::default(),
             discoveries: Registry::new(),

@@ -134,6 +134,8 @@ pub struct LimitSettings {
     pub connections: usize,
     /// Running requests of one session; over it 429.
     pub in_flight_per_session: usize,
+    /// Calls of one tenant that wait for their callers' answers; over it the server gets an error to its question.
+    pub parked_per_tenant: usize,
     /// `subscriptions/listen` streams open at once for one principal; over it 429.
     pub listens_per_principal: usize,
 }
@@ -213,6 +215,7 @@ impl Default for LimitSettings {
             body_read: Duration::from_secs(30),
             connections: 20_000,
             in_flight_per_session: 256,
+            parked_per_tenant: 1000,
             listens_per_principal: 16,
         }
     }

@@ -23,8 +23,9 @@ use super::reply::{Refused, json, json_text, sse};
 use super::sse_body::SseBody;
 use crate::protocol::envelope::Request;
 use crate::protocol::error::Code;
+use crate::protocol::meta::LOG_LEVEL;
 use crate::protocol::method::Method;
-use crate::protocol::object::{Object, items};
+use crate::protocol::object::{Object, items, text};
 use crate::protocol::revision::Era;
 use crate::relay::{Claim, Form, ModernAnswer};
 
@@ -60,8 +61,9 @@ pub(super) fn claim(headers: &HeaderMap, request: &Request) -> Result<Option<Cla
     mirrored::method(headers, request.method())?;
     mirrored::name(headers, request.method(), &params)?;
     let (capabilities, client_info) = (claimed.capabilities.into(), claimed.client_info.map(Into::into));
+    let log_level = meta.get(LOG_LEVEL).and_then(text).map(|level| level.as_ref().into());
     let params = mirrored::params(headers, request.method())?;
-    Ok(Some(Claim { revision, capabilities, client_info, params }))
+    Ok(Some(Claim { revision, capabilities, client_info, log_level, params }))
 }
 
 /// Whether any message of a batch claims the modern era, which has no batches.

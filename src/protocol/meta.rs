@@ -19,6 +19,9 @@ pub const LOG_LEVELS: [&str; 8] =
     ["debug", "info", "notice", "warning", "error", "critical", "alert", "emergency"];
 /// Name and version of the server, in results (M6).
 pub const SERVER_INFO: &str = "io.modelcontextprotocol/serverInfo";
+/// The gateway, as results name it; raw.
+pub const GATEWAY_INFO: &str =
+    concat!(r#"{"name":"mcpgate","version":""#, env!("CARGO_PKG_VERSION"), r#""}"#);
 /// The id of the `subscriptions/listen` a notification belongs to (M7).
 pub const SUBSCRIPTION_ID: &str = "io.modelcontextprotocol/subscriptionId";
 /// The task that a message of 2025-11-25 belongs to (M9).
@@ -65,4 +68,9 @@ impl<'a> RequestMeta<'a> {
     pub fn iter(&self) -> impl Iterator<Item = (&str, &'a str)> {
         self.0.iter()
     }
+}
+
+/// The member of a result's `_meta` that says who served it (M6), raw.
+pub fn served_by() -> String {
+    format!(r#""{SERVER_INFO}":{GATEWAY_INFO}"#)
 }

@@ -2,6 +2,7 @@
 //!
 //! Everything else in it stays as it was, byte for byte.
 
+mod asked;
 mod cache;
 mod capabilities;
 pub mod content;
@@ -15,6 +16,7 @@ pub mod wanted;
 
 use super::envelope::Span;
 
+pub use asked::{at_first, check_answer, input_request, input_required, required_urls};
 pub use cache::private;
 pub use capabilities::capabilities;
 pub use item::tool;

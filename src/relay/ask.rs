@@ -12,6 +12,7 @@ use tokio_util::sync::CancellationToken;
 use super::Session;
 use super::asks::{Ask, Why};
 use super::exchange::Exchange;
+use super::parked;
 use super::tasks::{self, related_by_server};
 use crate::protocol::capability::Capability;
 use crate::protocol::edit::{Edit, one_line};
@@ -19,6 +20,7 @@ use crate::protocol::envelope::{Notification, Request, Span};
 use crate::protocol::error::Code;
 use crate::protocol::method::Method;
 use crate::protocol::object::Object;
+use crate::protocol::revision::Era;
 use crate::session::log::EventKind;
 use crate::settings::ServerSettings;
 use crate::upstream::{Link, Reply};
@@ -67,6 +69,9 @@ pub(super) fn ask(
     request: &Request,
     reply: Reply,
 ) {
+    if session.revision().era() == Era::Modern {
+        return parked::ask(session, belonging.exchange(), request, reply);
+    }
     let params = request.params().and_then(|raw| Object::parse(raw).ok());
     let Some(needed) = capability_for(request.method(), params.as_ref()) else {
         return reply.refuse(Code::MethodNotFound.number(), "this client does not know the method");

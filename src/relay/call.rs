@@ -76,11 +76,14 @@ impl Relay {
         };
         self.metrics.call(&server.name, request.method().label(), outcome, clock.elapsed());
         match ended {
-            Ended::Answered(response, era) => Some(deliver(serving, route, &response, era, tasks)),
+            Ended::Answered(response, era) => match self.wants_urls(serving, route, &response, era) {
+                Some(asking) => Some(asking.into()),
+                None => Some(deliver(serving, route, &response, era, tasks)),
+            },
             Ended::Failed(error) | Ended::TimedOut(error) => {
                 let (id, layer) = (serving.outlet.request_id(), error.layer.as_str());
-                tracing::warn!(request.id = id, server = %server.name, layer, reason = error.reason, "{}", error.message);
-                Some(error.to_message(Some(request.id()), Some(id)).into())
+                tracing::warn!(request.id = %id, server = %server.name, layer, reason = error.reason, "{}", error.message);
+                Some(error.to_message(Some(request.id()), Some(&id)).into())
             }
             Ended::Done => Some(respond(request.id(), b"{}").into()),
             Ended::Cancelled => None,
@@ -111,7 +114,7 @@ impl Relay {
         let server = &route.target.server;
         let pick = match request.method() {
             Method::ResourcesSubscribe | Method::ResourcesUnsubscribe => Pick::First,
-            _ => Pick::Any,
+            _ => serving.pick,
         };
         let (mut tries_left, mut mends_left) = (1, 1);
         loop {

@@ -8,9 +8,11 @@ use std::sync::{Arc, Mutex, OnceLock};
 use tokio_util::task::TaskTracker;
 
 use super::asks::Asks;
+use super::lanes::Lanes;
 use super::links::Links;
 use super::listen::SessionListens;
 use super::listens::{SessionLists, Wanted};
+use super::parked::SessionRoom;
 use super::presented::Presented;
 use super::relist::OwnLists;
 use super::running::Running;
@@ -27,6 +29,10 @@ pub struct Conversation {
     pub(super) links: Links,
     pub(super) running: Running,
     pub(super) asks: Asks,
+    /// Whose turn it is at the links where calls must not run side by side.
+    pub(super) lanes: Lanes,
+    /// The places for parked calls, of an implicit session.
+    pub(super) room: Option<Arc<SessionRoom>>,
     /// By the caller's URI: the server, and the server's own URI.
     pub(super) subscriptions: Mutex<BTreeMap<String, Subscription>>,
     pub(super) own_lists: OwnLists,
@@ -73,6 +79,8 @@ impl Conversation {
             links: Links::default(),
             running: Running::default(),
             asks: Asks::new(epoch),
+            lanes: Lanes::default(),
+            room: None,
             subscriptions: Mutex::default(),
             own_lists: OwnLists::default(),
             listens: SessionListens::default(),
@@ -83,6 +91,12 @@ impl Conversation {
             given: Default::default(),
             tasks,
         }
+    }
+
+    /// The same for a session whose calls may be parked.
+    pub(super) fn with_room(mut self, room: Arc<SessionRoom>) -> Self {
+        self.room = Some(room);
+        self
     }
 
     /// Where work that outlives a request runs.

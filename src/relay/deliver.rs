@@ -33,8 +33,8 @@ pub(super) fn deliver(
             }
             Err(why) => {
                 let (server, id) = (route.target.server.name.as_str(), serving.outlet.request_id());
-                tracing::warn!(request.id = id, server, %why, "a server's answer cannot be used");
-                return unusable(server, &why).to_message(Some(request.id()), Some(id)).into();
+                tracing::warn!(request.id = %id, server, %why, "a server's answer cannot be used");
+                return unusable(server, &why).to_message(Some(request.id()), Some(&id)).into();
             }
         },
         (Era::Modern, Era::Legacy) => changes.extend(to_modern(request.method(), response)),

@@ -9,7 +9,8 @@ use bytes::Bytes;
 use super::Session;
 use super::ask::{self, Belonging};
 use super::clock::Clock;
-use super::outlet::Outlet;
+use super::outlet::{ForModern, Outlet};
+use super::parked;
 use super::tasks::{about_task, renamed};
 use crate::protocol::edit::Edit;
 use crate::protocol::envelope::{Notification, Request, Span};
@@ -55,6 +56,9 @@ impl Exchange {
     /// Passes progress on under the caller's token; without one the caller asked for none.
     fn progress(&self, message: &Notification) {
         self.clock.progressed();
+        if let Some(modern) = self.outlet.for_modern() {
+            return self.progress_for(modern, message);
+        }
         // Progress of a task may come on the stream of any later request about it.
         if let Some(message) = self.session.upgrade().and_then(|s| about_task(&s, &self.server.name, message))
         {
@@ -68,7 +72,18 @@ impl Exchange {
         if let Some(place) = place {
             let message = Edit::of(message.bytes()).replace(place, token).finish();
             // Progress is for the stream of its call and for no other.
-            self.outlet.emit_soon(EventKind::Progress { exchange: self.number }, message);
+            let _ = self.outlet.emit_soon(EventKind::Progress { exchange: self.number }, message);
+        }
+    }
+}
+
+impl Exchange {
+    /// The same for a modern caller, who may be between two requests of the call.
+    fn progress_for(&self, modern: &ForModern, message: &Notification) {
+        if let Some(text) = modern.wanted.progress(self.caller_token.as_deref(), message)
+            && !self.outlet.emit_soon(EventKind::Progress { exchange: self.number }, text)
+        {
+            modern.wanted.keep(message.clone());
         }
     }
 }
@@ -81,12 +96,19 @@ impl Listener for Exchange {
             | Method::PromptsListChanged
             | Method::ResourcesListChanged
             | Method::ResourcesUpdated => self.origin.notification(message),
+            Method::Cancelled if self.outlet.for_modern().is_some() => {
+                if let Some(session) = self.session.upgrade() {
+                    parked::take_back(session.attached.running.this(self).as_slice(), &message);
+                }
+            }
             Method::Cancelled => {
                 if let Some(session) = self.session.upgrade() {
                     ask::take_back(&session, &self.server.name, Some(&self.link), &message);
                 }
             }
             Method::LogMessage if !super::log_level::wanted(self, &message) => {}
+            // About what only legacy callers were told of.
+            Method::ElicitationComplete | Method::TaskStatus if self.outlet.for_modern().is_some() => {}
             Method::TaskStatus => {
                 let session = self.session.upgrade();
                 if let Some(message) = session.and_then(|s| about_task(&s, &self.server.name, &message)) {

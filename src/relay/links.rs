@@ -18,7 +18,7 @@ use crate::settings::servers::{Isolation, TransportSettings};
 use crate::store::lock;
 use crate::upstream::{Delivery, Failure, Farewell, Hello, Link, Listener};
 
-/// The links of one session, by server.
+/// The links of one session, by server; where it may have several to one server, the others by number too.
 #[derive(Default)]
 pub(super) struct Links(Mutex<HashMap<Arc<str>, Slot>>);
 
@@ -121,7 +121,7 @@ impl Links {
         };
         let mut names = Vec::with_capacity(gone.len());
         for (name, slot) in gone {
-            names.push(name);
+            names.push(name.split_once('#').map_or(name.clone(), |(name, _)| name.into()));
             if let Slot::Live(held) = slot {
                 held.close_on(tasks);
             }
@@ -129,9 +129,9 @@ impl Links {
         names
     }
 
-    fn find(&self, server: &Arc<ServerSettings>, relay: &Relay) -> Found {
+    fn find(&self, server: &Arc<ServerSettings>, key: &Arc<str>, relay: &Relay) -> Found {
         let mut slots = lock(&self.0);
-        match slots.get(server.name.as_str()) {
+        match slots.get(key) {
             Some(Slot::Live(held)) if !held.is_down() && Arc::ptr_eq(&held.settings, server) => {
                 return Found::Link(held.connected.clone());
             }
@@ -147,7 +147,7 @@ impl Links {
         }
         let (sender, opening) = watch::channel(None);
         let slot = Slot::Opening(opening.clone(), server.clone());
-        let replaced = slots.insert(server.name.as_str().into(), slot);
+        let replaced = slots.insert(key.clone(), slot);
         if let Some(Slot::Live(dead)) = replaced {
             dead.close_on(&relay.tasks);
         }
@@ -155,9 +155,9 @@ impl Links {
     }
 
     /// Puts an opened link in its place; gives it back if that was taken away meanwhile.
-    fn settle(&self, opening: &Opening, held: Held) -> Result<(), Held> {
+    fn settle(&self, key: &Arc<str>, opening: &Opening, held: Held) -> Result<(), Held> {
         let mut slots = lock(&self.0);
-        match slots.get_mut(held.settings.name.as_str()) {
+        match slots.get_mut(key) {
             Some(slot @ Slot::Opening(..)) if slot.is(opening) => {
                 *slot = Slot::Live(held);
                 Ok(())
@@ -167,10 +167,10 @@ impl Links {
     }
 
     /// Nothing came of an opening.
-    fn vacate(&self, server: &ServerSettings, opening: &Opening) {
+    fn vacate(&self, key: &Arc<str>, opening: &Opening) {
         let mut slots = lock(&self.0);
-        if slots.get(server.name.as_str()).is_some_and(|slot| slot.is(opening)) {
-            slots.remove(server.name.as_str());
+        if slots.get(key).is_some_and(|slot| slot.is(opening)) {
+            slots.remove(key);
         }
     }
 }
@@ -218,7 +218,8 @@ impl Relay {
         {
             return self.shared_link(tenant, server, 1, Pick::First).await;
         }
-        let mut opening = match session.attached.links.find(server, self) {
+        let key = key(server, pick);
+        let mut opening = match session.attached.links.find(server, &key, self) {
             Found::Link(link) => return Ok(link),
             Found::Gone => return Err(reconfigured(&server.name)),
             Found::Opening(opening) => opening,
@@ -226,7 +227,7 @@ impl Relay {
                 let (relay, session, server) = (self.clone(), session.clone(), server.clone());
                 let own = opening.clone();
                 self.tasks.spawn(async move {
-                    let opened = relay.open_for(&session, &server, &own).await;
+                    let opened = relay.open_for(&session, &server, &key, &own).await;
                     sender.send_replace(Some(opened));
                 });
                 opening
@@ -239,6 +240,7 @@ impl Relay {
         self: &Arc<Self>,
         session: &Arc<Session>,
         server: &Arc<ServerSettings>,
+        key: &Arc<str>,
         opening: &Opening,
     ) -> Opened {
         let links = &session.attached.links;
@@ -250,11 +252,11 @@ impl Relay {
             let link = self.open_link(server, hello, session.epoch.0, origin.clone()).await?;
             Ok(Held { connected: Connected { link, origin }, place, settings: server.clone() })
         };
-        let held = opened.await.inspect_err(|_| links.vacate(server, opening))?;
+        let held = opened.await.inspect_err(|_| links.vacate(key, opening))?;
         let connected = held.connected.clone();
         let level = session.log_level();
         self.restore(session, server, &connected).await;
-        if let Err(held) = links.settle(opening, held) {
+        if let Err(held) = links.settle(key, opening, held) {
             held.close_on(&self.tasks);
         }
         // The session may have ended between the last look and the settling.
@@ -287,6 +289,14 @@ impl Relay {
             }
         }
         opened
+    }
+}
+
+/// What a link is kept under: a `#` stands in no server's name.
+fn key(server: &ServerSettings, pick: Pick) -> Arc<str> {
+    match pick {
+        Pick::Lane(number) if number > 0 => format!("{}#{number}", server.name).into(),
+        Pick::Any | Pick::First | Pick::Lane(_) => server.name.as_str().into(),
     }
 }
 

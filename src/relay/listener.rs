@@ -8,7 +8,7 @@ use futures_util::future::BoxFuture;
 
 use super::ask::{self, Belonging};
 use super::tasks::{about_task, renamed};
-use super::{Relay, Session, subscribe};
+use super::{Relay, Session, parked, subscribe};
 use crate::catalog::Kind;
 use crate::protocol::envelope::{Notification, Request};
 use crate::protocol::method::Method;
@@ -76,7 +76,18 @@ impl Listener for Origin {
                     }
                 }
             }
+            Method::Cancelled if is_modern(&session) => {
+                parked::take_back(&session.attached.running.heard_by(self), &message);
+            }
             Method::Cancelled => ask::take_back(&session, &self.server.name, None, &message),
+            // Of a call that is over, or of what only legacy callers were told of.
+            Method::TaskStatus | Method::Progress if is_modern(&session) => {}
+            // A message that cannot be told whose it is is nobody's (X39).
+            _ if is_modern(&session) => {
+                if let [only] = session.attached.running.heard_by(self).as_slice() {
+                    only.notification(message);
+                }
+            }
             // Of a task, or of a call that is over.
             Method::TaskStatus | Method::Progress => {
                 match about_task(&session, &self.server.name, &message) {
@@ -93,6 +104,14 @@ impl Listener for Origin {
 
     fn request(&self, message: Request, reply: Reply) {
         let Some(session) = self.session.upgrade() else { return };
+        if is_modern(&session) {
+            // Only calls that can be asked: what is asked on the standalone stream, or by a child, is their own if
+            // there is one alone (X35).
+            let mut calls = session.attached.running.heard_by(self);
+            calls.retain(|call| call.outlet.questions().is_some());
+            let only = calls.pop().filter(|_| calls.is_empty());
+            return parked::ask(&session, only.as_ref(), &message, reply);
+        }
         let oldest = session.attached.running.oldest_at(&self.server.name);
         let belonging = match oldest {
             Some(exchange) if self.is_stdio() => Belonging::Perhaps(exchange),
@@ -125,4 +144,8 @@ impl Listener for Origin {
             });
         }
     }
+}
+
+fn is_modern(session: &Session) -> bool {
+    session.revision().era() == Era::Modern
 }

@@ -42,6 +42,23 @@ impl Relay {
         };
         session.set_log_level(level);
         let _ = self.sessions.change(session, Change::LogLevel(level.into())).await;
+        self.tell_level(session, endpoint, level).await;
+        Ok(super::request::respond(request.id(), b"{}"))
+    }
+
+    /// Makes the servers of a modern caller's session as verbose as this request wants; they never become less so,
+    /// for what each request wants is looked at when a message comes (X39).
+    pub(super) async fn raise_level(&self, session: &Arc<Session>, endpoint: &Endpoint, level: &str) {
+        let Some(wanted) = LEVELS.into_iter().find(|known| *known == level) else { return };
+        let now = session.log_level().and_then(|level| severity(&level));
+        if now.is_none_or(|now| Some(now) > severity(wanted)) {
+            session.set_log_level(wanted);
+            self.tell_level(session, endpoint, wanted).await;
+        }
+    }
+
+    /// Tells all links that a session may hear.
+    async fn tell_level(&self, session: &Arc<Session>, endpoint: &Endpoint, level: &'static str) {
         let own = session.attached.links.all_live().into_iter();
         let mut links: Vec<(Connected, &'static str)> = own.map(|(_, link)| (link, level)).collect();
         links.extend(self.shared_levels(session, endpoint));
@@ -49,7 +66,6 @@ impl Relay {
             links.into_iter().map(|(link, level)| self.tasks.spawn(async move { send(&link, level).await }));
         let all: Vec<_> = tell.collect();
         let _ = tokio::time::timeout(PATIENCE, futures_util::future::join_all(all)).await;
-        Ok(super::request::respond(request.id(), b"{}"))
     }
 
     /// The shared links that `session` may hear, with the level each shall have: the most verbose asked for.
@@ -82,11 +98,11 @@ pub(super) fn most_verbose(sessions: &[Arc<Session>]) -> Option<&'static str> {
 /// a shared one speaks as verbosely as any of its callers asked for. A modern server is told with each request, and
 /// before the caller set a level it wants nothing (X7).
 pub(super) fn wanted(exchange: &Exchange, message: &Notification) -> bool {
+    if let Some(modern) = exchange.outlet.for_modern() {
+        return modern.wanted.log(message);
+    }
     let Some(session) = exchange.session.upgrade() else { return true };
     let modern = exchange.link.era() == Era::Modern;
-    if modern && session.revision().era() == Era::Modern {
-        return true;
-    }
     if !modern && exchange.server.isolation == Isolation::Session {
         return true;
     }
@@ -120,6 +136,7 @@ pub(super) async fn send(connected: &Connected, level: &str) {
     let _ = tokio::time::timeout(PATIENCE, link.call(id, text, origin.clone())).await;
 }
 
-fn severity(level: &str) -> Option<usize> {
+/// How severe a level is; none if there is no such level.
+pub(super) fn severity(level: &str) -> Option<usize> {
     LEVELS.iter().position(|known| *known == level)
 }

@@ -4,27 +4,27 @@
 //! session.
 
 use std::panic::AssertUnwindSafe;
-use std::pin::Pin;
-use std::sync::Arc;
+use std::sync::{Arc, OnceLock};
 
-use bytes::Bytes;
 use futures_util::FutureExt as _;
 use http::{HeaderName, HeaderValue};
 use tokio_util::sync::{CancellationToken, DropGuard};
-use tokio_util::task::TaskTracker;
 
-use super::outlet::Outlet;
+use super::lanes::Lane;
+use super::outlet::{ForModern, Outlet};
+use super::parked::{Carried, Questions, Retried, Served, Wanted, Work, can_be_asked, mentions_state};
 use super::request::{Next, no_such_method, unknown};
+use super::route::Route;
 use super::running::Running;
 use super::seat::{Known, NoSeat};
 use super::serving::Serving;
+use super::shared::Pick;
 use super::{Caller, Form, Relay, Session};
 use crate::catalog::{Endpoint, Kind};
 use crate::protocol::edit::Text;
-use crate::protocol::envelope::{Message, Request};
+use crate::protocol::envelope::Request;
 use crate::protocol::error::{Code, RpcError};
 use crate::protocol::method::Method;
-use crate::protocol::object::Object;
 use crate::protocol::revision::Revision;
 use crate::session::Reader;
 use crate::telemetry::metrics::CallOutcome;
@@ -38,6 +38,8 @@ pub struct Claim {
     pub capabilities: Box<str>,
     /// The client's name and version, as a raw JSON object, if it gave them (M3).
     pub client_info: Option<Box<str>>,
+    /// The least severe log messages wanted with the response, if any are (M4).
+    pub log_level: Option<Box<str>>,
     /// The `Mcp-Param-*` headers of a tool call, each sent once (T48).
     pub params: Vec<(HeaderName, HeaderValue)>,
 }
@@ -55,14 +57,26 @@ pub enum ModernAnswer {
     Stream(Reader, DropGuard),
 }
 
-/// What a modern request led to.
-enum Served {
-    Response(Text),
-    /// An error of ours, to the request of this raw id.
-    Refused(RpcError, Box<str>),
+/// A modern request and what it is served with.
+struct Asked {
+    session: Arc<Session>,
+    endpoint: Arc<Endpoint>,
+    request: Request,
+    brings: Brings,
+    /// The log messages it wants.
+    level: Option<Box<str>>,
+    outlet: Arc<Outlet>,
+    /// Takes it back.
+    cancelled: CancellationToken,
 }
 
-type Work = Pin<Box<dyn Future<Output = Option<Served>> + Send>>;
+/// What a request brings beside its own params.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Brings {
+    Nothing,
+    /// A state or answers that are not ours.
+    State,
+}
 
 // === impl Relay ===
 
@@ -86,73 +100,95 @@ impl Relay {
         if *request.method() == Method::Listen {
             return self.listen(caller, endpoint, claim, &request, form).await;
         }
-        let seat = self.seat(caller, endpoint, &Known::of(claim))?;
+        let (mut request, mut brings, mut seat) = (request, Brings::Nothing, None);
+        if mentions_state(&request) {
+            let retried = self.retried(caller, endpoint, claim, request, form, request_id.clone());
+            match Box::pin(retried).await {
+                Ok(Retried::First(first)) => request = first,
+                Ok(Retried::Again(first, kept)) => (request, seat) = (first, kept),
+                Ok(Retried::Foreign(foreign)) => (request, brings) = (foreign, Brings::State),
+                Ok(Retried::Resumed(carried)) => return Ok(self.answer_modern(carried, form).await),
+                Err(refused) => return Ok(ModernAnswer::Refused(refused)),
+            }
+        }
+        let seat = match seat {
+            Some(kept) => kept,
+            None => self.seat(caller, endpoint, &Known::of(claim))?,
+        };
         if let Err(error) = self.check_param_headers(&seat.session, endpoint, &request, &claim.params) {
             self.metrics.request(request.method().label(), CallOutcome::RpcError);
             return Ok(ModernAnswer::Refused(error));
         }
-        let outlet = Outlet::new(self.sessions.plain_streams(), form, request_id);
-        let cancelled = CancellationToken::new();
-        let guard = cancelled.clone().drop_guard();
-        let work: Work = {
-            let (relay, endpoint, outlet) = (self.clone(), endpoint.clone(), outlet.clone());
-            Box::pin(async move {
-                let id: Box<str> = request.id().into();
-                let serve = relay.serve_modern(&seat.session, &endpoint, request, &outlet, cancelled);
-                let served = AssertUnwindSafe(serve).catch_unwind().await;
-                served.unwrap_or_else(|_| Some(Served::Refused(panicked(&outlet), id)))
-            })
+        let class = seat.session.greeting.class;
+        let modern = ForModern {
+            wanted: Wanted::new(claim.log_level.as_deref()),
+            questions: can_be_asked(request.method()).then(|| Questions::new(class)),
+            again: OnceLock::new(),
         };
-        Ok(self.answer_modern(work, outlet, form, guard).await)
+        let asked = Asked {
+            session: seat.session.clone(),
+            endpoint: endpoint.clone(),
+            request: request.clone(),
+            brings,
+            level: claim.log_level.clone(),
+            outlet: Outlet::modern(self.sessions.plain_streams(), form, request_id, modern),
+            cancelled: CancellationToken::new(),
+        };
+        let (outlet, cancelled) = (asked.outlet.clone(), asked.cancelled.clone());
+        let work: Work = Box::pin(work(self.clone(), asked));
+        let carried = Carried::new(work, outlet, request, seat, cancelled, self.tasks.clone());
+        Ok(self.answer_modern(carried, form).await)
     }
 
-    /// Runs `work` on the caller's task for as long as nothing need be sent ahead of its answer; a stream begins with
-    /// the first message, or when a connection that stays silent may be taken for dead (F15). So what fails early
-    /// has its HTTP status, also for a caller that takes streams only.
-    async fn answer_modern(
-        &self,
-        work: Work,
-        outlet: Arc<Outlet>,
-        form: Form,
-        open: DropGuard,
-    ) -> ModernAnswer {
-        let mut carried = Carried { work: Some(work), open: Some(open), outlet, tasks: self.tasks.clone() };
-        let Some(work) = carried.work.as_mut() else { return ModernAnswer::Json(Bytes::new().into()) };
-        let silent = tokio::time::sleep(self.keep_alive);
-        let reader = tokio::select! {
-            biased;
-            served = work => return carried.answered(served, form),
-            () = carried.outlet.begun() => carried.outlet.take_reader(),
-            () = silent, if form != Form::JsonOnly => {
-                carried.outlet.begin();
-                carried.outlet.take_reader()
-            }
-        };
-        carried.stream(reader)
-    }
-
-    async fn serve_modern(
-        self: &Arc<Self>,
-        session: &Arc<Session>,
-        endpoint: &Arc<Endpoint>,
-        request: Request,
-        outlet: &Arc<Outlet>,
-        cancelled: CancellationToken,
-    ) -> Option<Served> {
-        let ticket = Running::enter(session, request.id(), cancelled);
-        let serving = Serving { session, endpoint, request: &request, outlet, ticket: &ticket };
+    async fn serve_modern(self: &Arc<Self>, asked: &Asked) -> Option<Served> {
+        let Asked { session, endpoint, request, outlet, cancelled, .. } = asked;
+        let ticket = Running::enter(session, request.id(), cancelled.clone());
+        let serving = Serving { session, endpoint, request, outlet, ticket: &ticket, pick: Pick::Any };
         let next = tokio::select! {
             biased;
-            next = self.next_modern(serving) => next,
+            next = self.next_modern(serving) => next.map_err(of_this_era),
             () = ticket.cancelled() => return None,
         };
         let (outcome, served) = match next {
-            Ok(Next::Server(route)) => return self.relayed(serving, &route).await.map(Served::Response),
+            Ok(Next::Server(route)) => {
+                let ready = tokio::select! {
+                    biased;
+                    ready = self.ready(serving, &route, asked) => ready,
+                    () = ticket.cancelled() => return None,
+                };
+                match ready {
+                    Ok(lane) => {
+                        let pick = lane.as_ref().map_or(Pick::Any, Lane::pick);
+                        let served = self.relayed(Serving { pick, ..serving }, &route).await;
+                        return served.map(Served::Response);
+                    }
+                    Err(error) => (CallOutcome::Unavailable, Served::Refused(error, request.id().into())),
+                }
+            }
             Ok(Next::Caller(response)) => (CallOutcome::Ok, Served::Response(response)),
             Err(error) => (CallOutcome::RpcError, Served::Refused(error, request.id().into())),
         };
         self.metrics.request(request.method().label(), outcome);
         Some(served)
+    }
+
+    /// What must be so before a request may go to its server; gives the lane that it must take, if any.
+    async fn ready(
+        self: &Arc<Self>,
+        serving: Serving<'_>,
+        route: &Route,
+        asked: &Asked,
+    ) -> Result<Option<Lane>, RpcError> {
+        if asked.brings == Brings::State {
+            Box::pin(self.only_for_modern(serving.session, route)).await?;
+        }
+        if let Some(level) = &asked.level {
+            Box::pin(self.raise_level(serving.session, serving.endpoint, level)).await;
+        }
+        match self.lanes(serving, &route.target.server) {
+            Some(lanes) => Box::pin(lanes.turn()).await.map(Some),
+            None => Ok(None),
+        }
     }
 
     /// What becomes of a modern request: its response, or the way to its server.
@@ -188,103 +224,26 @@ impl Relay {
     }
 }
 
-/// Work whose caller still waits for the answer to begin; one that leaves instead has cancelled it (T54). The work is
-/// let come to its own end all the same, in which it takes its leave of the server.
-struct Carried {
-    work: Option<Work>,
-    open: Option<DropGuard>,
-    outlet: Arc<Outlet>,
-    tasks: TaskTracker,
+/// The whole work of a modern request. It borrows nothing, so that it can be parked.
+async fn work(relay: Arc<Relay>, asked: Asked) -> Option<Served> {
+    let served = AssertUnwindSafe(relay.serve_modern(&asked)).catch_unwind().await;
+    served.unwrap_or_else(|_| Some(Served::Refused(panicked(&asked.outlet), asked.request.id().into())))
 }
 
-impl Carried {
-    /// The answer of work that ended before anything was sent ahead of it; none if its caller is gone.
-    fn answered(mut self, served: Option<Served>, form: Form) -> ModernAnswer {
-        self.work = None;
-        // A message may have gone ahead of it at the very end.
-        let begun = match &served {
-            Some(Served::Response(text)) if form == Form::SseOnly && !says_unable(text) => {
-                self.outlet.begin();
-                self.outlet.take_reader()
-            }
-            _ => self.outlet.settle(),
-        };
-        match (begun, served) {
-            (Some(reader), served) => {
-                finish(&self.outlet, served);
-                self.stream(Some(reader))
-            }
-            (None, Some(Served::Response(text))) if says_unable(&text) => ModernAnswer::Unable(text),
-            (None, Some(Served::Response(text))) => ModernAnswer::Json(text),
-            (None, Some(Served::Refused(error, _))) => ModernAnswer::Refused(error),
-            (None, None) => ModernAnswer::Json(Bytes::new().into()),
-        }
-    }
-
-    /// Lets the work go on by itself and gives its stream to the connection.
-    fn stream(mut self, reader: Option<Reader>) -> ModernAnswer {
-        self.go_on();
-        match (reader, self.open.take()) {
-            (Some(reader), Some(open)) => ModernAnswer::Stream(reader, open),
-            _ => ModernAnswer::Json(Bytes::new().into()),
-        }
-    }
-
-    fn go_on(&mut self) {
-        if let Some(work) = self.work.take() {
-            let outlet = self.outlet.clone();
-            self.tasks.spawn(async move { finish(&outlet, work.await) });
-        }
-    }
-}
-
-impl Drop for Carried {
-    fn drop(&mut self) {
-        if self.work.is_some() {
-            self.outlet.abandon();
-            drop(self.open.take());
-            self.go_on();
-        }
-    }
-}
-
-fn finish(outlet: &Outlet, served: Option<Served>) {
-    if let Some(response) = served.map(|served| served.into_text(outlet)) {
-        outlet.push_response(response.join());
-    }
-    outlet.complete();
-}
-
-/// Whether a response is the error -32021: the caller lacks a capability, which is 400 whoever says so (T42).
-fn says_unable(text: &Text) -> bool {
-    let number = Code::MissingCapability.number();
-    let mentioned = |part: &[u8]| memchr::memmem::find(part, b"-32021").is_some();
-    if !mentioned(&text.head) && !mentioned(&text.tail) {
-        return false;
-    }
-    match Message::parse(text.clone().join()) {
-        Ok(Message::Response(response)) => {
-            let code = response.error().and_then(|raw| Object::parse(raw).ok()?.get("code")?.parse().ok());
-            code == Some(number)
-        }
-        _ => false,
+/// An error of ours in the words of this era, which has no -32002 (X44).
+fn of_this_era(error: RpcError) -> RpcError {
+    match error.code {
+        Code::ResourceNotFound => RpcError { code: Code::InvalidParams, ..error },
+        _ => error,
     }
 }
 
 fn panicked(outlet: &Outlet) -> RpcError {
-    tracing::error!(request.id = outlet.request_id(), "a request panicked");
+    tracing::error!(request.id = %outlet.request_id(), "a request panicked");
     let message = "The gateway failed while it served this request; its outcome is unknown. The log says more under \
                    the request id.";
     RpcError::new(Code::Internal, "panicked", message)
 }
 
-// === impl Served ===
-
-impl Served {
-    fn into_text(self, outlet: &Outlet) -> Text {
-        match self {
-            Self::Response(text) => text,
-            Self::Refused(error, id) => error.to_message(Some(&id), Some(outlet.request_id())).into(),
-        }
-    }
-}
+#[cfg(test)]
+mod tests;

@@ -1,12 +1,15 @@
 //! Where the messages for one POST go: nowhere yet, or onto its stream.
+//!
+//! That of a modern caller may be turned from one POST to the next, while the call that speaks through it goes on.
 
 use std::sync::atomic::{AtomicBool, Ordering::Relaxed};
-use std::sync::{Arc, Mutex};
+use std::sync::{Arc, Mutex, OnceLock};
 
 use bytes::Bytes;
 use tokio::sync::Notify;
 
 use super::answer::Form;
+use super::parked::{Kept, Questions, Round, Wanted};
 use crate::protocol::edit::one_line;
 use crate::session::log::EventKind;
 use crate::session::stream::Wake;
@@ -16,14 +19,21 @@ use crate::store::lock;
 /// Where the messages for one POST go.
 #[derive(Debug)]
 pub(super) struct Outlet {
+    aim: Mutex<Aim>,
+    begun: Notify,
+    /// Whether something was added that its reader was not woken for.
+    unsettled: AtomicBool,
+    modern: Option<ForModern>,
+}
+
+/// The POST that messages are for.
+#[derive(Debug)]
+struct Aim {
     streams: Arc<Streams>,
     form: Form,
     /// The id of the HTTP request, for errors and log lines.
     request_id: Arc<str>,
-    state: Mutex<State>,
-    begun: Notify,
-    /// Whether something was added that its reader was not woken for.
-    unsettled: AtomicBool,
+    state: State,
 }
 
 #[derive(Debug)]
@@ -32,90 +42,144 @@ enum State {
     Pending,
     /// A stream began; its reader waits for the connection to take it.
     Begun { id: StreamId, reader: Option<Reader> },
-    /// Nothing can be sent any more: the caller left before anything was, or has its answer as JSON.
+    /// Nothing can be sent any more: the caller left before anything was, or has its answer.
     Shut,
+}
+
+/// What else there is for a modern caller.
+#[derive(Debug)]
+pub(super) struct ForModern {
+    /// What it wants to hear.
+    pub(super) wanted: Wanted,
+    /// What it is asked; only some methods can be answered with questions (R1).
+    pub(super) questions: Option<Questions>,
+    /// Set if its call is to be made again by a retry.
+    pub(super) again: OnceLock<Kept>,
+}
+
+/// The stream of a POST that has its answer, to put that on.
+#[derive(Debug)]
+pub(super) struct Left {
+    streams: Arc<Streams>,
+    id: StreamId,
+    /// For the connection, if it does not have it yet.
+    pub(super) reader: Option<Reader>,
 }
 
 // === impl Outlet ===
 
 impl Outlet {
     pub(super) fn new(streams: Arc<Streams>, form: Form, request_id: Arc<str>) -> Arc<Self> {
-        Arc::new(Self {
-            streams,
-            form,
-            request_id,
-            state: Mutex::new(State::Pending),
-            begun: Notify::new(),
-            unsettled: AtomicBool::new(false),
-        })
+        Arc::new(Self::with(streams, form, request_id, None))
+    }
+
+    /// One for a modern caller.
+    pub(super) fn modern(
+        streams: Arc<Streams>,
+        form: Form,
+        request_id: Arc<str>,
+        modern: ForModern,
+    ) -> Arc<Self> {
+        Arc::new(Self::with(streams, form, request_id, Some(modern)))
+    }
+
+    fn with(streams: Arc<Streams>, form: Form, request_id: Arc<str>, modern: Option<ForModern>) -> Self {
+        let aim = Aim { streams, form, request_id, state: State::Pending };
+        Self { aim: Mutex::new(aim), begun: Notify::new(), unsettled: AtomicBool::new(false), modern }
+    }
+
+    /// What else there is for a modern caller.
+    pub(super) fn for_modern(&self) -> Option<&ForModern> {
+        self.modern.as_ref()
+    }
+
+    /// The open questions of its call, if its caller can be asked by the answer to its request.
+    pub(super) fn questions(&self) -> Option<&Questions> {
+        self.modern.as_ref()?.questions.as_ref()
+    }
+
+    /// Waits until the caller must be asked something; for ever, if it cannot be asked.
+    pub(super) async fn round(&self) -> Round {
+        match self.questions() {
+            Some(questions) => questions.round().await,
+            None => std::future::pending().await,
+        }
+    }
+
+    /// Turns to the caller's next POST.
+    pub(super) fn turn_to(&self, streams: Arc<Streams>, form: Form, request_id: Arc<str>) {
+        *lock(&self.aim) = Aim { streams, form, request_id, state: State::Pending };
+    }
+
+    /// The POST gets its answer; what comes before the next one finds no way to the caller. Gives its stream, which
+    /// there is if it has begun or the caller takes nothing else.
+    pub(super) fn leave(&self) -> Option<Left> {
+        let mut aim = lock(&self.aim);
+        if aim.form == Form::SseOnly {
+            aim.begin(&self.begun);
+        }
+        let streams = aim.streams.clone();
+        match std::mem::replace(&mut aim.state, State::Shut) {
+            State::Begun { id, reader } => Some(Left { streams, id, reader }),
+            State::Pending | State::Shut => None,
+        }
     }
 
     /// The id of the HTTP request.
-    pub(super) fn request_id(&self) -> &str {
-        &self.request_id
+    pub(super) fn request_id(&self) -> Arc<str> {
+        lock(&self.aim).request_id.clone()
     }
 
     /// The forms of answer that the caller takes.
     pub(super) fn form(&self) -> Form {
-        self.form
+        lock(&self.aim).form
     }
 
     /// Sends a message ahead of the result; it turns a pending answer into a stream. `false` if the caller cannot
     /// get it: it accepts only JSON, or has left without an event id.
     pub(super) fn emit(&self, kind: EventKind, message: Bytes) -> bool {
-        if self.form == Form::JsonOnly {
-            return false;
-        }
-        match self.begin() {
-            Some(id) => self.streams.push(id, kind, one_line(message)),
+        match self.way() {
+            Some((streams, id)) => streams.push(id, kind, one_line(message)),
             None => false,
         }
     }
 
     /// The same for one of many messages that come right behind each other; [`Outlet::flush`] sends them.
-    pub(super) fn emit_soon(&self, kind: EventKind, message: Bytes) {
-        if self.form == Form::JsonOnly {
-            return;
-        }
-        if let Some(id) = self.begin() {
-            self.unsettled.store(true, Relaxed);
-            self.streams.append(id, kind, one_line(message), Wake::Later);
+    pub(super) fn emit_soon(&self, kind: EventKind, message: Bytes) -> bool {
+        match self.way() {
+            Some((streams, id)) => {
+                self.unsettled.store(true, Relaxed);
+                streams.append(id, kind, one_line(message), Wake::Later)
+            }
+            None => false,
         }
     }
 
     /// Sends what [`Outlet::emit_soon`] was given.
     pub(super) fn flush(&self) {
         if self.unsettled.swap(false, Relaxed)
-            && let Some(id) = self.stream()
+            && let Some((streams, id)) = lock(&self.aim).stream()
         {
-            self.streams.wake(id);
+            streams.wake(id);
         }
     }
 
     /// Makes the answer a stream, if it is none yet.
     pub(super) fn begin(&self) -> Option<StreamId> {
-        let mut state = lock(&self.state);
-        match &*state {
-            State::Begun { id, .. } => Some(*id),
-            State::Shut => None,
-            State::Pending => {
-                let reader = self.streams.begin_post();
-                let id = reader.stream();
-                *state = State::Begun { id, reader: Some(reader) };
-                self.begun.notify_one();
-                Some(id)
-            }
-        }
+        lock(&self.aim).begin(&self.begun)
     }
 
     /// Waits until the answer has become a stream.
     pub(super) async fn begun(&self) {
-        self.begun.notified().await;
+        // The permit may be an earlier POST's.
+        while !matches!(lock(&self.aim).state, State::Begun { .. }) {
+            self.begun.notified().await;
+        }
     }
 
     /// The stream's reader, for the connection; at most once.
     pub(super) fn take_reader(&self) -> Option<Reader> {
-        match &mut *lock(&self.state) {
+        match &mut lock(&self.aim).state {
             State::Begun { reader, .. } => reader.take(),
             State::Pending | State::Shut => None,
         }
@@ -124,8 +188,8 @@ impl Outlet {
     /// The responses are there. Gives the stream that they go to; without one the answer is JSON, and nothing can be
     /// sent ahead of it any more.
     pub(super) fn settle(&self) -> Option<Reader> {
-        let mut state = lock(&self.state);
-        match &mut *state {
+        let state = &mut lock(&self.aim).state;
+        match state {
             State::Begun { reader, .. } => reader.take(),
             State::Pending | State::Shut => {
                 *state = State::Shut;
@@ -136,8 +200,8 @@ impl Outlet {
 
     /// The caller has left.
     pub(super) fn abandon(&self) {
-        let mut state = lock(&self.state);
-        match &mut *state {
+        let state = &mut lock(&self.aim).state;
+        match state {
             State::Pending => *state = State::Shut,
             // A reader that was never taken was never read: dropping it tells the stream so.
             State::Begun { reader, .. } => drop(reader.take()),
@@ -147,31 +211,72 @@ impl Outlet {
 
     /// Puts a final response on the stream, if there is one.
     pub(super) fn push_response(&self, response: Bytes) {
-        if let Some(id) = self.stream() {
-            self.streams.push(id, EventKind::Response, one_line(response));
+        let stream = lock(&self.aim).stream();
+        if let Some((streams, id)) = stream {
+            streams.push(id, EventKind::Response, one_line(response));
         }
     }
 
     /// All responses were given: the stream is complete.
     pub(super) fn complete(&self) {
-        if let Some(id) = self.stream() {
-            self.streams.complete(id);
+        let stream = lock(&self.aim).stream();
+        if let Some((streams, id)) = stream {
+            streams.complete(id);
         }
     }
 
     /// The server asked to be polled: the caller is asked the same, where its revision knows that.
     pub(super) fn ask_to_poll(&self) {
-        if let Some(id) = self.stream()
-            && self.streams.can_poll()
+        let stream = lock(&self.aim).stream();
+        if let Some((streams, id)) = stream
+            && streams.can_poll()
         {
-            self.streams.ask_to_poll(id);
+            streams.ask_to_poll(id);
         }
     }
 
-    fn stream(&self) -> Option<StreamId> {
-        match &*lock(&self.state) {
+    /// The stream that a message goes to, begun if need be.
+    fn way(&self) -> Option<(Arc<Streams>, StreamId)> {
+        let mut aim = lock(&self.aim);
+        if aim.form == Form::JsonOnly {
+            return None;
+        }
+        let id = aim.begin(&self.begun)?;
+        Some((aim.streams.clone(), id))
+    }
+}
+
+// === impl Aim ===
+
+impl Aim {
+    fn begin(&mut self, begun: &Notify) -> Option<StreamId> {
+        match &self.state {
             State::Begun { id, .. } => Some(*id),
+            State::Shut => None,
+            State::Pending => {
+                let reader = self.streams.begin_post();
+                let id = reader.stream();
+                self.state = State::Begun { id, reader: Some(reader) };
+                begun.notify_one();
+                Some(id)
+            }
+        }
+    }
+
+    fn stream(&self) -> Option<(Arc<Streams>, StreamId)> {
+        match &self.state {
+            State::Begun { id, .. } => Some((self.streams.clone(), *id)),
             State::Pending | State::Shut => None,
         }
+    }
+}
+
+// === impl Left ===
+
+impl Left {
+    /// Puts the answer on the stream, which is complete with it.
+    pub(super) fn answer(&self, response: Bytes) {
+        self.streams.push(self.id, EventKind::Response, one_line(response));
+        self.streams.complete(self.id);
     }
 }

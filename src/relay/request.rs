@@ -12,6 +12,7 @@ use super::outlet::Outlet;
 use super::route::{Route, meta_of};
 use super::running::Running;
 use super::serving::Serving;
+use super::shared::Pick;
 use super::{Relay, Session};
 use crate::catalog::{Endpoint, Kind, Naming, Target};
 use crate::protocol::edit::{Text, one_line};
@@ -130,11 +131,11 @@ impl Relay {
         let id: Box<str> = request.id().into();
         let served = AssertUnwindSafe(self.serve(session, endpoint, request, outlet)).catch_unwind().await;
         served.unwrap_or_else(|_| {
-            tracing::error!(request.id = outlet.request_id(), "a request panicked");
+            tracing::error!(request.id = %outlet.request_id(), "a request panicked");
             let message = "The gateway failed while it served this request; its outcome is unknown. The log says \
                            more under the request id.";
             let error = RpcError::new(Code::Internal, "panicked", message);
-            Some(error.to_message(Some(&id), Some(outlet.request_id())).into())
+            Some(error.to_message(Some(&id), Some(&outlet.request_id())).into())
         })
     }
 
@@ -147,7 +148,8 @@ impl Relay {
         outlet: &Arc<Outlet>,
     ) -> Option<Text> {
         let ticket = Running::enter(session, request.id(), CancellationToken::new());
-        let serving = Serving { session, endpoint, request: &request, outlet, ticket: &ticket };
+        let serving =
+            Serving { session, endpoint, request: &request, outlet, ticket: &ticket, pick: Pick::Any };
         // What is at a server notices both by itself; this is for what is not there yet, and mostly never waits.
         let next = tokio::select! {
             biased;
@@ -162,7 +164,7 @@ impl Relay {
             Ok(Next::Server(route)) => return self.relayed(serving, &route).await,
             Ok(Next::Caller(response)) => (CallOutcome::Ok, response),
             Err(error) => {
-                let error = error.to_message(Some(request.id()), Some(outlet.request_id()));
+                let error = error.to_message(Some(request.id()), Some(&outlet.request_id()));
                 (CallOutcome::RpcError, error.into())
             }
         };

@@ -10,6 +10,8 @@ use tokio_util::sync::CancellationToken;
 
 use super::Session;
 use super::exchange::Exchange;
+use super::listener::Origin;
+use super::parked::Questions;
 use crate::protocol::object::text;
 use crate::store::lock;
 
@@ -79,6 +81,13 @@ impl Running {
         self.find(|e| std::ptr::eq(e, exchange))
     }
 
+    /// Those over the link that `origin` hears.
+    pub(super) fn heard_by(&self, origin: &Origin) -> Vec<Arc<Exchange>> {
+        let requests = lock(&self.requests);
+        let over_it = |e: &&Arc<Exchange>| std::ptr::addr_eq(Arc::as_ptr(&e.origin), origin);
+        requests.iter().filter_map(|e| e.exchange.as_ref()).filter(over_it).cloned().collect()
+    }
+
     fn find(&self, meant: impl Fn(&Exchange) -> bool) -> Option<Arc<Exchange>> {
         lock(&self.requests).iter().filter_map(|e| e.exchange.as_ref()).find(|e| meant(e)).cloned()
     }
@@ -132,7 +141,10 @@ impl Drop for Underway<'_> {
         self.ticket.set(None);
         // A server that still waits for an answer asked on behalf of a call that is over.
         let attached = &self.ticket.session.attached;
-        attached.asks.call_is_over(&self.exchange, &attached.running);
+        match self.exchange.outlet.for_modern() {
+            Some(modern) => modern.questions.iter().for_each(Questions::over),
+            None => attached.asks.call_is_over(&self.exchange, &attached.running),
+        }
     }
 }
 

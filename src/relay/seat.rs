@@ -43,6 +43,15 @@ pub(super) struct Known<'a> {
     pub(super) client_info: Option<&'a str>,
 }
 
+// === impl Seat ===
+
+impl Seat {
+    /// Whether its session ends with it.
+    pub(super) fn is_alone(&self) -> bool {
+        self.alone.is_some()
+    }
+}
+
 // === impl Known ===
 
 impl<'a> Known<'a> {
@@ -81,7 +90,9 @@ impl Relay {
                     class,
                 };
                 let tenant = caller.principal.tenant.clone();
-                (greeting, Conversation::new(tenant, Epoch::FIRST.0, self.tasks.clone()))
+                let room = self.parked.room.of_session(tenant.clone(), self.in_flight);
+                let conversation = Conversation::new(tenant, Epoch::FIRST.0, self.tasks.clone());
+                (greeting, conversation.with_room(room))
             })?;
             match session.run(self.in_flight) {
                 Some(running) => {

@@ -5,6 +5,7 @@ use std::sync::Arc;
 use super::Session;
 use super::outlet::Outlet;
 use super::running::Ticket;
+use super::shared::Pick;
 use crate::catalog::Endpoint;
 use crate::protocol::envelope::Request;
 
@@ -21,4 +22,6 @@ pub(super) struct Serving<'a> {
     pub(super) outlet: &'a Arc<Outlet>,
     /// By which its caller can take it back.
     pub(super) ticket: &'a Ticket,
+    /// Which of several links to its server it goes over.
+    pub(super) pick: Pick,
 }

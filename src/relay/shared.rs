@@ -47,6 +47,8 @@ type GroupKey = (Option<Box<str>>, Arc<str>);
 pub(super) enum Pick {
     /// The next in turn.
     Any,
+    /// The one of this number, of those that one session has.
+    Lane(usize),
     /// Always the same: what a server keeps for a link, such as subscriptions, is kept on this one.
     First,
 }
@@ -168,7 +170,7 @@ impl Relay {
     ) -> Opened {
         let group = self.shared_group(tenant, server, size)?;
         let at = match pick {
-            Pick::Any => group.next.fetch_add(1, Relaxed) % group.slots.len(),
+            Pick::Any | Pick::Lane(_) => group.next.fetch_add(1, Relaxed) % group.slots.len(),
             Pick::First => 0,
         };
         let Some(slot) = group.slots.get(at) else { unreachable!("taken modulo the length") };

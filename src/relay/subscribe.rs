@@ -43,7 +43,7 @@ impl Relay {
                  unsubscribe from some."
             );
             let error = RpcError::new(Code::InvalidParams, "too_many_subscriptions", message);
-            return Some(error.to_message(Some(request.id()), Some(serving.outlet.request_id())).into());
+            return Some(error.to_message(Some(request.id()), Some(&serving.outlet.request_id())).into());
         }
         let clock = Clock::start(&route.target.server.timeouts);
         let response = match self.era_at(serving, route, &clock).await {

@@ -273,6 +273,11 @@ impl<A: Attachment> Sessions<A> {
         }
     }
 
+    /// The replica that this process is.
+    pub fn replica(&self) -> &ReplicaId {
+        &self.replica
+    }
+
     /// How often [`Sessions::sweep`] should run.
     pub fn sweep_interval(&self) -> Duration {
         let SessionSettings { idle, implicit_idle, max_age, .. } = self.settings;

@@ -23,6 +23,7 @@ mod gateway;
 #[path = "../support/http_server.rs"]
 mod http_server;
 
+mod attribution;
 mod caching;
 mod discover;
 mod edge;
@@ -34,9 +35,11 @@ mod leaving;
 mod legacy_callers;
 mod listening;
 mod pairings;
+mod parked;
 mod rounds;
 mod sessionless;
 mod stdio_servers;
 mod subscriptions;
 mod tasks;
 mod tasks_core;
+mod to_modern;

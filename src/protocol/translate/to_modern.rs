@@ -1,35 +1,135 @@
 //! Responses of legacy servers as modern callers expect them (X43, X44).
 
 use super::Change;
+use super::members::put_first;
 use crate::protocol::envelope::{Outcome, Response, Span};
+use crate::protocol::meta;
 use crate::protocol::method::Method;
 use crate::protocol::object::Object;
+
+/// A member as it is written, and its value, raw.
+type Member = (&'static str, &'static str);
+
+const COMPLETE: Member = (r#""resultType""#, r#""complete""#);
+const CACHE_HINTS: [Member; 2] = [(r#""ttlMs""#, "0"), (r#""cacheScope""#, r#""private""#)];
 
 /// What must change in a legacy server's response to `method`.
 pub fn to_modern(method: &Method, response: &Response) -> Vec<Change> {
     match response.outcome() {
-        Outcome::Result(place) if response.result().is_some_and(|r| r.starts_with('{')) => {
-            vec![opened(method, response, place)]
-        }
-        Outcome::Result(_) => Vec::new(),
+        Outcome::Result(_) => match response.result() {
+            Some(result) if result.starts_with('{') => result_changes(method, response, result),
+            _ => Vec::new(),
+        },
         Outcome::Error(_) => code(response).into_iter().collect(),
     }
 }
 
-/// Members put first into a result: that it is complete (M12), and how it may be cached (K1, K6).
-fn opened(method: &Method, response: &Response, place: Span) -> Change {
-    let hints = match method {
-        Method::ResourcesRead => r#","ttlMs":0,"cacheScope":"private""#,
-        _ => "",
-    };
-    let empty = response.result().is_some_and(|r| r.trim_start_matches('{').trim_start().starts_with('}'));
-    let comma = if empty { "" } else { "," };
-    let at = place.start + 1;
-    (Span { start: at, end: at }, format!(r#""resultType":"complete"{hints}{comma}"#))
+/// A result says that it is complete (M12), who served it (M6), and how it may be cached (K1, K6). What the server
+/// says of these under the same names is taken for nothing: its era knows none of them.
+fn result_changes(method: &Method, response: &Response, result: &str) -> Vec<Change> {
+    let hints = if *method == Method::ResourcesRead { &CACHE_HINTS[..] } else { &[] };
+    let said = || std::iter::once(&COMPLETE).chain(hints);
+    let mentions = |name: &str| memchr::memmem::find(result.as_bytes(), name.as_bytes()).is_some();
+    // Bytes first: a large result is not worth a second look for names that stand nowhere in it.
+    let look = mentions("\"_meta\"") || said().any(|(name, _)| mentions(name));
+    let members = if look { Object::parse(result).unwrap_or_default() } else { Object::default() };
+    let (mut inserted, mut changes) = (Vec::with_capacity(4), Vec::with_capacity(4));
+    for (name, value) in said() {
+        match members.get(name.trim_matches('"')) {
+            Some(raw) => changes.push((Span::of(raw, response.bytes()), (*value).to_owned())),
+            None => inserted.push(format!("{name}:{value}")),
+        }
+    }
+    match members.get("_meta") {
+        Some(raw) => changes.push(served_by(raw, response)),
+        None => inserted.push(format!(r#""_meta":{{{}}}"#, meta::served_by())),
+    }
+    if !inserted.is_empty() {
+        changes.push(put_first(response.bytes(), result, &inserted.join(",")));
+    }
+    changes
 }
 
-/// -32002 is not for modern callers: what it says is -32602 there.
+/// Puts who served it into a `_meta` that is there.
+fn served_by(raw: &str, response: &Response) -> Change {
+    let place = Span::of(raw, response.bytes());
+    let own = meta::served_by();
+    let Ok(members) = Object::parse(raw) else { return (place, format!("{{{own}}}")) };
+    if let Some(theirs) = members.get(meta::SERVER_INFO) {
+        return (Span::of(theirs, response.bytes()), meta::GATEWAY_INFO.to_owned());
+    }
+    put_first(response.bytes(), raw, &own)
+}
+
+/// -32002 is not for modern callers: what it says is -32602 there. Nor is -32042, whose elicitations were handed on
+/// before this if the server named any.
 fn code(response: &Response) -> Option<Change> {
     let raw = Object::parse(response.error()?).ok()?.get("code")?;
-    (raw == "-32002").then(|| (Span::of(raw, response.bytes()), "-32602".to_owned()))
+    let code = match raw {
+        "-32002" => "-32602",
+        "-32042" => "-32603",
+        _ => return None,
+    };
+    Some((Span::of(raw, response.bytes()), code.to_owned()))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::protocol::edit::Edit;
+    use crate::protocol::envelope::Message;
+
+    fn translated(method: &Method, payload: &str) -> String {
+        let text = format!(r#"{{"jsonrpc":"2.0","id":1,{payload}}}"#);
+        let Ok(Message::Response(response)) = Message::parse(text.into()) else { panic!("a response") };
+        let mut edit = Edit::of(response.bytes());
+        for (place, new) in to_modern(method, &response) {
+            edit = edit.replace_owned(place, new);
+        }
+        let text = String::from_utf8(edit.finish().to_vec()).expect("text");
+        let text = text.replace(meta::GATEWAY_INFO, "GW").replace(r#"{"jsonrpc":"2.0","id":1,"#, "");
+        text.strip_suffix('}').expect("a brace").replace(meta::SERVER_INFO, "S")
+    }
+
+    #[test]
+    fn a_result_says_what_the_era_demands_and_keeps_every_other_byte() {
+        let call = |payload| translated(&Method::ToolsCall, payload);
+        assert_eq!(call(r#""result":{}"#), r#""result":{"resultType":"complete","_meta":{"S":GW}}"#);
+        assert_eq!(
+            call(r#""result":{ "content" : [1.0],"isError":false}"#),
+            r#""result":{"resultType":"complete","_meta":{"S":GW}, "content" : [1.0],"isError":false}"#
+        );
+        assert_eq!(
+            call(r#""result":{"content":[{"_meta":{"a":1},"resultType":2}],"_meta":{"b": 1.50}}"#),
+            r#""result":{"resultType":"complete","content":[{"_meta":{"a":1},"resultType":2}],"_meta":{"S":GW,"b": 1.50}}"#
+        );
+        assert_eq!(
+            call(r#""result":{"_meta":{ },"resultType":"input_required"}"#),
+            r#""result":{"_meta":{"S":GW },"resultType":"complete"}"#
+        );
+        assert_eq!(
+            call(r#""result":{"_meta":null,"resultType":null}"#),
+            r#""result":{"_meta":{"S":GW},"resultType":"complete"}"#
+        );
+        let spoofed = format!(r#""result":{{"_meta":{{"{}":{{}}}},"resultType":"x"}}"#, meta::SERVER_INFO);
+        assert_eq!(call(&spoofed), r#""result":{"_meta":{"S":GW},"resultType":"complete"}"#);
+    }
+
+    #[test]
+    fn what_was_read_says_how_it_may_be_cached() {
+        assert_eq!(
+            translated(&Method::ResourcesRead, r#""result":{"contents":[],"ttlMs":9}"#),
+            r#""result":{"resultType":"complete","cacheScope":"private","_meta":{"S":GW},"contents":[],"ttlMs":0}"#
+        );
+    }
+
+    #[test]
+    fn codes_of_the_legacy_era_become_those_of_this_one() {
+        let code = |code: i32| {
+            translated(&Method::ResourcesRead, &format!(r#""error":{{"code":{code},"message":"-32002"}}"#))
+        };
+        for (theirs, ours) in [(-32002, -32602), (-32042, -32603), (-32601, -32601), (7, 7)] {
+            assert_eq!(code(theirs), format!(r#""error":{{"code":{ours},"message":"-32002"}}"#));
+        }
+    }
 }

@@ -26,6 +26,10 @@ pub struct Limits {
     /// Running requests of one session; over it 429.
     #[schemars(range(min = 1))]
     pub in_flight_per_session: u32,
+    /// Calls of one tenant that wait for a caller of 2026-07-28 to answer what their server asked; over it the server
+    /// gets an error to its question. Of one session, half of `inFlightPerSession`.
+    #[schemars(range(min = 1))]
+    pub parked_per_tenant: u32,
     /// Open `subscriptions/listen` streams of one principal; over it 429 with `Retry-After`.
     #[schemars(range(min = 1))]
     pub listens_per_principal: u32,
@@ -49,6 +53,7 @@ impl Default for Limits {
             body_read: Span(default.body_read),
             connections: count(default.connections),
             in_flight_per_session: count(default.in_flight_per_session),
+            parked_per_tenant: count(default.parked_per_tenant),
             listens_per_principal: count(default.listens_per_principal),
         }
     }
@@ -64,6 +69,7 @@ impl From<Limits> for LimitSettings {
             body_read: written.body_read.0,
             connections: written.connections as usize,
             in_flight_per_session: written.in_flight_per_session as usize,
+            parked_per_tenant: written.parked_per_tenant as usize,
             listens_per_principal: written.listens_per_principal as usize,
         }
     }

@@ -1,0 +1,153 @@
+//! Parked calls: calls to legacy servers that ask in mid-call, while their modern caller is between two requests
+//! (X34).
+//!
+//! The caller is answered with `input_required`; the work of its request, a future that borrows nothing, moves onto a
+//! task that keeps it. The retry takes it from there and goes on with it as with a request of its own: the outlet
+//! turns to the new POST, the answers go to the server, and what comes next is the result or another round. A call is
+//! in one hand only, so an answer counts once.
+
+mod answer;
+mod ask;
+mod carried;
+mod questions;
+mod retry;
+mod room;
+mod state;
+mod url;
+mod wanted;
+
+use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
+use std::sync::{Arc, Mutex};
+use std::time::Duration;
+
+use bytes::Bytes;
+use tokio::sync::oneshot;
+
+use super::outlet::Outlet;
+use super::seat::Seat;
+use super::{Relay, Session};
+use crate::protocol::object::Object;
+use crate::protocol::translate::input_required;
+use crate::store::{Registry, lock};
+
+pub(super) use ask::{ask, take_back};
+pub(super) use carried::{Carried, Served, Work};
+pub(super) use questions::{Questions, Round, Unanswered};
+pub(super) use retry::{Retried, can_be_asked, mentions_state};
+pub(super) use room::{Room, SessionRoom};
+pub(super) use url::Kept;
+pub(super) use wanted::Wanted;
+
+use state::{GoesOn, State, request_digest};
+
+/// The parked calls of this process.
+pub(super) struct ParkedCalls {
+    slots: Registry<u64, Arc<Slot>>,
+    /// Seats of calls that ended and are to be made again.
+    seats: Registry<u64, Arc<Mutex<Option<Seat>>>>,
+    next: AtomicU64,
+    /// How many there may be.
+    pub(super) room: Arc<Room>,
+}
+
+/// One parked call: how to take it.
+struct Slot {
+    round: u32,
+    session: Arc<Session>,
+    outlet: Arc<Outlet>,
+    give: Mutex<Option<oneshot::Sender<oneshot::Sender<Carried>>>>,
+}
+
+// === impl ParkedCalls ===
+
+impl ParkedCalls {
+    /// None yet; at most `most` of each tenant.
+    pub(super) fn new(most: usize) -> Self {
+        Self {
+            slots: Registry::new(),
+            seats: Registry::new(),
+            next: AtomicU64::new(1),
+            room: Room::new(most),
+        }
+    }
+
+    /// A number that no other call or seat has.
+    fn next_number(&self) -> u64 {
+        self.next.fetch_add(1, Relaxed)
+    }
+}
+
+// === impl Slot ===
+
+impl Slot {
+    /// Takes the call; none if another was quicker, or its time is over.
+    async fn take(&self) -> Option<Carried> {
+        let give = lock(&self.give).take()?;
+        let (taker, taken) = oneshot::channel();
+        give.send(taker).ok()?;
+        taken.await.ok()
+    }
+}
+
+// === impl Relay ===
+
+impl Relay {
+    /// Parks a call until its caller comes back; gives the response that asks the caller.
+    fn park(self: &Arc<Self>, mut carried: Carried, round: &Round) -> Bytes {
+        let call = *carried.call.get_or_insert_with(|| self.parked.next_number());
+        let request = &carried.request;
+        let params = request.params().and_then(|raw| Object::parse(raw).ok()).unwrap_or_default();
+        let goes_on =
+            GoesOn::Call { replica: self.sessions.replica().0.to_string(), call, round: round.number };
+        let state = State::new(goes_on, request_digest(request.method(), &params), round.input);
+        let state = state.seal(&self.sealer, &carried.session.binding);
+        let response = input_required(request.id(), &round.requests, &state);
+        let (bytes, request_id) = (carried.size(), carried.outlet.request_id());
+        tracing::debug!(request.id = %request_id, call, round = round.number, bytes, "a call waits for its caller");
+        let (give, wanted) = oneshot::channel();
+        let session = carried.session.clone();
+        let slot = Slot {
+            round: round.number,
+            session,
+            outlet: carried.outlet.clone(),
+            give: Mutex::new(Some(give)),
+        };
+        self.parked.slots.insert(call, Arc::new(slot));
+        self.tasks.spawn(self.clone().keep(carried, call, wanted, round.input));
+        response
+    }
+
+    /// Keeps a call at work until its caller comes back. One that is late finds it cancelled (X37); what it led to
+    /// meanwhile waits as long.
+    async fn keep(
+        self: Arc<Self>,
+        mut carried: Carried,
+        call: u64,
+        mut wanted: oneshot::Receiver<oneshot::Sender<Carried>>,
+        input: Duration,
+    ) {
+        let mut late = std::pin::pin!(tokio::time::sleep(input));
+        let taker = loop {
+            tokio::select! {
+                biased;
+                taker = &mut wanted => break taker.ok(),
+                () = carried.finished() => {}
+                () = &mut late => break None,
+                () = self.stopping.cancelled() => break None,
+            }
+        };
+        match taker {
+            // If who wanted it has left again, it comes back and is cancelled.
+            Some(taker) => drop(taker.send(carried)),
+            None => {
+                self.parked.slots.remove(&call);
+                if let Some(questions) = carried.outlet.questions() {
+                    questions.refuse_all(Unanswered::TooLate);
+                }
+            }
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests;

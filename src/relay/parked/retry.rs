@@ -1,0 +1,185 @@
+//! A request that brings `requestState` or `inputResponses`: which call goes on with it, if any (R3, R5, R6).
+
+use std::sync::Arc;
+
+use super::Slot;
+use super::carried::Carried;
+use super::state::{GoesOn, State};
+use crate::catalog::Endpoint;
+use crate::protocol::capability::CapabilityClass;
+use crate::protocol::envelope::{Message, Request};
+use crate::protocol::error::{Code, RpcError};
+use crate::protocol::method::Method;
+use crate::protocol::object::{Object, text};
+use crate::protocol::revision::Era;
+use crate::protocol::translate::at_first;
+use crate::relay::call::failed;
+use crate::relay::route::{Route, meta_of};
+use crate::relay::seat::Seat;
+use crate::relay::shared::Pick;
+use crate::relay::{Caller, Claim, Form, Relay, Session};
+use crate::session::Binding;
+use crate::session::log::EventKind;
+
+/// What a request is that brings a state or answers.
+pub(in crate::relay) enum Retried {
+    /// It brings none after all.
+    First(Request),
+    /// What it brings is not ours: a modern server's, or nobody's.
+    Foreign(Request),
+    /// Its call is made again; this is the request as it was at first, and its seat, if that was kept.
+    Again(Request, Option<Seat>),
+    /// Its call goes on.
+    Resumed(Carried),
+}
+
+/// The call that a state is about.
+struct Parked<'a> {
+    replica: &'a str,
+    call: u64,
+    round: u32,
+}
+
+/// Whether requests of this method may be answered with questions (R1).
+pub(in crate::relay) fn can_be_asked(method: &Method) -> bool {
+    matches!(method, Method::ToolsCall | Method::PromptsGet | Method::ResourcesRead)
+}
+
+/// Whether a request may bring a state or answers: a look at its bytes, for most bring none.
+pub(in crate::relay) fn mentions_state(request: &Request) -> bool {
+    let mentions = |name: &[u8]| memchr::memmem::find(request.bytes(), name).is_some();
+    can_be_asked(request.method()) && (mentions(b"\"requestState\"") || mentions(b"\"inputResponses\""))
+}
+
+// === impl Relay ===
+
+impl Relay {
+    /// Finds what a request goes on with.
+    ///
+    /// # Errors
+    /// -32602 if the state is over, or was given out for another request, or an answer has not the form of its
+    /// question; `outcome_unknown` or `call_lost` if the call cannot go on. The call itself is unharmed by all of these.
+    pub(in crate::relay) async fn retried(
+        self: &Arc<Self>,
+        caller: &Caller,
+        endpoint: &Arc<Endpoint>,
+        claim: &Claim,
+        request: Request,
+        form: Form,
+        request_id: Arc<str>,
+    ) -> Result<Retried, RpcError> {
+        let Some(params) = request.params().and_then(|raw| Object::parse(raw).ok()) else {
+            return Ok(Retried::First(request));
+        };
+        let brought = |name| params.get(name).filter(|raw| *raw != "null");
+        let (state, answers) = (brought("requestState"), brought("inputResponses"));
+        if state.is_none() && answers.is_none() {
+            return Ok(Retried::First(request));
+        }
+        let binding = Binding { principal: caller.binding, endpoint: endpoint.path.clone() };
+        let state = state.and_then(text).and_then(|text| State::open(&self.sealer, &binding, &text));
+        let Some(state) = state else { return Ok(Retried::Foreign(request)) };
+        if state.is_over() {
+            let message =
+                "The time to answer is over (timeouts.input); send the request anew without requestState.";
+            return Err(invalid("expired_state", message));
+        }
+        if !state.fits(request.method(), &params) {
+            let message = "The requestState was given out for a request with another method or other params; repeat \
+                           that one, and change nothing but inputResponses and _meta.";
+            return Err(invalid("other_request", message));
+        }
+        let parked = match &state.goes_on {
+            GoesOn::Call { replica, call, round } => Parked { replica, call: *call, round: *round },
+            GoesOn::Again { replica, seat } => {
+                let seat = self.kept_seat(replica, *seat);
+                return Ok(match Message::parse(at_first(&request)) {
+                    Ok(Message::Request(first)) => Retried::Again(first, seat),
+                    _ => unreachable!("members were taken out of a request"),
+                });
+            }
+        };
+        let answers = Object::parse(answers.unwrap_or("{}")).map_err(|why| {
+            invalid(
+                "invalid_answer",
+                format!("inputResponses must be an object with an answer by each key: {why}"),
+            )
+        })?;
+        let slot = self.slot(&parked)?;
+        self.check_param_headers(&slot.session, endpoint, &request, &claim.params)?;
+        let mut carried = self.take(&parked, &slot, &answers).await?;
+        let (_, token) = meta_of(&params, &request)?;
+        let token = token.map(|(_, token)| token);
+        let outlet = carried.outlet.clone();
+        carried.go_on(request.clone());
+        outlet.turn_to(self.sessions.plain_streams(), form, request_id);
+        if let Some(modern) = outlet.for_modern() {
+            if let Some(missed) = modern.wanted.go_on(claim.log_level.as_deref(), token.as_deref()) {
+                outlet.emit(EventKind::Notification, missed);
+            }
+            // Last, so that what the server says to an answer finds its way.
+            if let Some(questions) = &modern.questions {
+                questions.answer(CapabilityClass::of(&claim.capabilities), &answers);
+            }
+        }
+        Ok(Retried::Resumed(carried))
+    }
+
+    /// Where a parked call is to be had.
+    fn slot(&self, parked: &Parked<'_>) -> Result<Arc<Slot>, RpcError> {
+        if *parked.replica != *self.sessions.replica().0 {
+            let message = "The call that this goes on with was lost with the gateway's process that held it; its \
+                           outcome is unknown.";
+            return Err(RpcError::new(Code::Internal, "call_lost", message));
+        }
+        let slot = self.parked.slots.get(&parked.call).filter(|slot| slot.round == parked.round);
+        slot.ok_or_else(replayed)
+    }
+
+    /// Takes a parked call, once the answers to it are found good.
+    async fn take(
+        &self,
+        parked: &Parked<'_>,
+        slot: &Slot,
+        answers: &Object<'_>,
+    ) -> Result<Carried, RpcError> {
+        if let Some(questions) = slot.outlet.questions() {
+            questions.check(answers).map_err(|why| invalid("invalid_answer", why))?;
+        }
+        let carried = slot.take().await.ok_or_else(replayed)?;
+        self.parked.slots.remove(&parked.call);
+        Ok(carried)
+    }
+
+    /// Refuses a state that is not ours on its way to a legacy server, which knows of none.
+    ///
+    /// # Errors
+    /// -32602, or why the server could not be asked for its era.
+    pub(in crate::relay) async fn only_for_modern(
+        self: &Arc<Self>,
+        session: &Arc<Session>,
+        route: &Route,
+    ) -> Result<(), RpcError> {
+        let server = &route.target.server;
+        let era = match self.known(server).era() {
+            Some(era) => era,
+            None => self.link(session, server, Pick::Any).await.map_err(failed)?.link.era(),
+        };
+        if era == Era::Modern {
+            return Ok(());
+        }
+        let message = "The requestState is nothing that was given out here to this caller at this endpoint, or it is \
+                       missing beside inputResponses, or was changed; send the request anew without them.";
+        Err(invalid("invalid_state", message))
+    }
+}
+
+fn replayed() -> RpcError {
+    let message = "This requestState was used before, or its call has ended; a call goes on once from each state. \
+                   The outcome of what was sent with it before is unknown here.";
+    RpcError::new(Code::Internal, "outcome_unknown", message)
+}
+
+fn invalid(reason: &'static str, message: impl Into<String>) -> RpcError {
+    RpcError::new(Code::InvalidParams, reason, message)
+}
