@@ -90,7 +90,7 @@ pub(super) async fn request(
     let served = edge.relay.modern(&admitted.caller, &admitted.endpoint, &claim, request, form, request_id);
     match served.await {
         Ok(ModernAnswer::Json(text)) => Ok(json_text(text)),
-        Ok(ModernAnswer::Unable(text)) => Ok(json(StatusCode::BAD_REQUEST, text.join())),
+        Ok(ModernAnswer::Failed(code, text)) => Ok(json(status(code), text.join())),
         Ok(ModernAnswer::Refused(error)) => {
             let body = error.to_message(Some(&id), Some(admitted.request_id.as_str()));
             Ok(json(status(error.code), body))

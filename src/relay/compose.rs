@@ -13,7 +13,7 @@ use crate::protocol::method::Method;
 use crate::protocol::mirror;
 use crate::protocol::revision::{Era, Revision};
 use crate::protocol::translate::Change;
-use crate::protocol::translate::request::{Told, for_legacy, for_modern, without_context};
+use crate::protocol::translate::request::{Told, for_legacy, for_modern, without_answers, without_context};
 use crate::upstream::{Link, Mirror, Outgoing, UpstreamId};
 
 /// The request as `link`'s server expects it, under the id `id`; a retry brings `input`. Some `more` is changed in it.
@@ -44,6 +44,7 @@ pub(super) fn compose(
                 let (place, meta) = for_legacy(request, place, token);
                 edit = edit.replace_owned(place, meta);
             }
+            edit = edit.replace_all(without_answers(request));
         }
         (Era::Legacy, Era::Modern) => {
             let level = session.log_level();

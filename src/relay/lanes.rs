@@ -1,14 +1,16 @@
 //! Whose turn it is at a child of one session, for calls that must not run there side by side.
 //!
 //! What a child asks in mid-call does not say which call it belongs to, and a modern caller can only be asked by the
-//! answer to that call. So a call that may be asked has its link to itself (X35); others of the session wait, or take
-//! another link if `pool.perSession` allows more. Legacy callers have one stream for it all and need none of this.
+//! answer to that call. So a call that may be asked has its link to itself while it runs (X35); others of the session
+//! wait, or take another link if `pool.perSession` allows more. Legacy callers have one stream for it all and need none of this.
 
 use std::collections::HashMap;
 use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
-use tokio::sync::{OwnedSemaphorePermit, Semaphore};
+use futures_util::FutureExt as _;
+use futures_util::future::select_all;
+use tokio::sync::OwnedMutexGuard;
 
 use super::parked::can_be_asked;
 use super::serving::Serving;
@@ -30,17 +32,22 @@ pub(super) struct Lanes(Mutex<HashMap<Arc<str>, Arc<Set>>>);
 /// The lanes to one server as it is configured.
 pub(super) struct Set {
     server: Arc<ServerSettings>,
-    turns: Arc<Semaphore>,
-    /// By number, whether it is free.
-    free: Mutex<Vec<bool>>,
+    /// Held by the call whose turn it is there.
+    lanes: Vec<Arc<tokio::sync::Mutex<()>>>,
 }
 
-/// One lane, for as long as this lives.
+/// The lane of one call, and its turn there. A parked call lets others have theirs: its server waits for it.
 pub(super) struct Lane {
     set: Arc<Set>,
     number: usize,
-    _turn: OwnedSemaphorePermit,
+    turn: Mutex<Option<Turn>>,
 }
+
+/// A lane for as long as its call is at work.
+pub(super) struct Taken(pub(super) Arc<Lane>);
+
+/// A call's turn, for as long as this lives.
+pub(super) type Turn = OwnedMutexGuard<()>;
 
 // === impl Lanes ===
 
@@ -50,11 +57,8 @@ impl Lanes {
         match lanes.get(server.name.as_str()) {
             Some(set) if Arc::ptr_eq(&set.server, server) => set.clone(),
             _ => {
-                let set = Arc::new(Set {
-                    server: server.clone(),
-                    turns: Arc::new(Semaphore::new(size)),
-                    free: Mutex::new(vec![true; size]),
-                });
+                let free = (0..size).map(|_| Arc::default()).collect();
+                let set = Arc::new(Set { server: server.clone(), lanes: free });
                 lanes.insert(server.name.as_str().into(), set.clone());
                 set
             }
@@ -69,24 +73,31 @@ impl Set {
     ///
     /// # Errors
     /// `busy` if the calls before it take too long.
-    pub(super) async fn turn(self: Arc<Self>) -> Result<Lane, RpcError> {
-        let patience = PATIENCE.min(self.server.timeouts.total);
-        match tokio::time::timeout(patience, self.take()).await {
-            Ok(Some(lane)) => Ok(lane),
-            Ok(None) | Err(_) => Err(busy(&self.server, patience)),
-        }
+    pub(super) async fn turn(self: Arc<Self>) -> Result<Taken, RpcError> {
+        // The lowest that is free, so that no more children are started than needed.
+        let free = self
+            .lanes
+            .iter()
+            .enumerate()
+            .find_map(|(n, lane)| Some((n, lane.clone().try_lock_owned().ok()?)));
+        let (number, turn) = match free {
+            Some(found) => found,
+            None => self.in_time(self.any()).await?,
+        };
+        Ok(Taken(Arc::new(Lane { set: self, number, turn: Mutex::new(Some(turn)) })))
     }
 
-    /// A free lane, the lowest first, so that no more children are started than needed.
-    async fn take(self: &Arc<Self>) -> Option<Lane> {
-        let turn = self.turns.clone().acquire_owned().await.ok()?;
-        let mut free = lock(&self.free);
-        let number = free.iter().position(|free| *free)?;
-        if let Some(free) = free.get_mut(number) {
-            *free = false;
-        }
-        drop(free);
-        Some(Lane { set: self.clone(), number, _turn: turn })
+    /// Waits for whichever lane is free first.
+    async fn any(&self) -> (usize, Turn) {
+        let waiting = self.lanes.iter().enumerate();
+        let waiting =
+            waiting.map(|(number, lane)| lane.clone().lock_owned().map(move |turn| (number, turn)).boxed());
+        select_all(waiting).await.0
+    }
+
+    async fn in_time<T>(&self, turn: impl Future<Output = T>) -> Result<T, RpcError> {
+        let patience = PATIENCE.min(self.server.timeouts.total);
+        tokio::time::timeout(patience, turn).await.map_err(|_| busy(&self.server, patience))
     }
 }
 
@@ -97,13 +108,38 @@ impl Lane {
     pub(super) fn pick(&self) -> Pick {
         Pick::Lane(self.number)
     }
+
+    /// Lets others have their turn, while this call waits for its caller.
+    pub(super) fn rest(&self) {
+        lock(&self.turn).take();
+    }
+
+    /// Waits until this call can go on after a rest.
+    ///
+    /// # Errors
+    /// `busy` if those before it take too long.
+    pub(super) async fn turn_again(&self) -> Result<Turn, RpcError> {
+        let Some(lane) = self.set.lanes.get(self.number) else { unreachable!("numbered when it was taken") };
+        self.set.in_time(lane.clone().lock_owned()).await
+    }
+
+    /// Goes on.
+    pub(super) fn go_on(&self, turn: Turn) {
+        *lock(&self.turn) = Some(turn);
+    }
 }
 
-impl Drop for Lane {
+// === impl Taken ===
+
+impl Drop for Taken {
     fn drop(&mut self) {
-        if let Some(free) = lock(&self.set.free).get_mut(self.number) {
-            *free = true;
-        }
+        self.0.rest();
+    }
+}
+
+impl std::fmt::Debug for Lane {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.debug_struct("Lane").field("server", &self.set.server.name).field("number", &self.number).finish()
     }
 }
 
@@ -130,7 +166,7 @@ fn busy(server: &ServerSettings, patience: Duration) -> RpcError {
     let name = &server.name;
     let message = format!(
         "Server `{name}` was still at an earlier call of this client after {patience:?}; it may ask in mid-call, so \
-         calls run one after another (pool.perSession allows more). This one did not run; try it again."
+         calls run one after another (pool.perSession allows more). This one did not go on; try it again."
     );
     RpcError::new(Code::Internal, "busy", message).at(name, Layer::Call).retryable()
 }

@@ -105,12 +105,9 @@ impl Listener for Origin {
     fn request(&self, message: Request, reply: Reply) {
         let Some(session) = self.session.upgrade() else { return };
         if is_modern(&session) {
-            // Only calls that can be asked: what is asked on the standalone stream, or by a child, is their own if
-            // there is one alone (X35).
-            let mut calls = session.attached.running.heard_by(self);
-            calls.retain(|call| call.outlet.questions().is_some());
-            let only = calls.pop().filter(|_| calls.is_empty());
-            return parked::ask(&session, only.as_ref(), &message, reply);
+            let calls = session.attached.running.heard_by(self);
+            let whose = if self.is_stdio() { parked::on_turn(calls) } else { parked::only(calls) };
+            return parked::ask(&session, whose.as_ref(), &message, reply);
         }
         let oldest = session.attached.running.oldest_at(&self.server.name);
         let belonging = match oldest {

@@ -10,7 +10,7 @@ use futures_util::FutureExt as _;
 use http::{HeaderName, HeaderValue};
 use tokio_util::sync::{CancellationToken, DropGuard};
 
-use super::lanes::Lane;
+use super::lanes::Taken;
 use super::outlet::{ForModern, Outlet};
 use super::parked::{Carried, Questions, Retried, Served, Wanted, Work, can_be_asked, mentions_state};
 use super::request::{Next, no_such_method, unknown};
@@ -49,8 +49,8 @@ pub struct Claim {
 pub enum ModernAnswer {
     /// One JSON text, at HTTP 200.
     Json(Text),
-    /// A server's own error, one JSON text too: the caller did not declare a capability that it needs (T42).
-    Unable(Text),
+    /// A server's own error whose code has an HTTP status of its own, whoever says it (T40, T42).
+    Failed(Code, Text),
     /// An error of the gateway's own from before the request was relayed: its code decides the HTTP status.
     Refused(RpcError),
     /// A stream; dropping the guard cancels the request.
@@ -123,6 +123,7 @@ impl Relay {
         let modern = ForModern {
             wanted: Wanted::new(claim.log_level.as_deref()),
             questions: can_be_asked(request.method()).then(|| Questions::new(class)),
+            lane: OnceLock::new(),
             again: OnceLock::new(),
         };
         let asked = Asked {
@@ -158,7 +159,10 @@ impl Relay {
                 };
                 match ready {
                     Ok(lane) => {
-                        let pick = lane.as_ref().map_or(Pick::Any, Lane::pick);
+                        let pick = lane.as_ref().map_or(Pick::Any, |taken| taken.0.pick());
+                        if let (Some(taken), Some(modern)) = (&lane, outlet.for_modern()) {
+                            let _ = modern.lane.set(taken.0.clone());
+                        }
                         let served = self.relayed(Serving { pick, ..serving }, &route).await;
                         return served.map(Served::Response);
                     }
@@ -178,7 +182,7 @@ impl Relay {
         serving: Serving<'_>,
         route: &Route,
         asked: &Asked,
-    ) -> Result<Option<Lane>, RpcError> {
+    ) -> Result<Option<Taken>, RpcError> {
         if asked.brings == Brings::State {
             Box::pin(self.only_for_modern(serving.session, route)).await?;
         }

@@ -9,6 +9,7 @@ use bytes::Bytes;
 use tokio::sync::Notify;
 
 use super::answer::Form;
+use super::lanes::Lane;
 use super::parked::{Kept, Questions, Round, Wanted};
 use crate::protocol::edit::one_line;
 use crate::session::log::EventKind;
@@ -53,6 +54,8 @@ pub(super) struct ForModern {
     pub(super) wanted: Wanted,
     /// What it is asked; only some methods can be answered with questions (R1).
     pub(super) questions: Option<Questions>,
+    /// The lane its call takes, if it must take one.
+    pub(super) lane: OnceLock<Arc<Lane>>,
     /// Set if its call is to be made again by a retry.
     pub(super) again: OnceLock<Kept>,
 }

@@ -30,7 +30,7 @@ use crate::protocol::object::Object;
 use crate::protocol::translate::input_required;
 use crate::store::{Registry, lock};
 
-pub(super) use ask::{ask, take_back};
+pub(super) use ask::{ask, on_turn, only, take_back};
 pub(super) use carried::{Carried, Served, Work};
 pub(super) use questions::{Questions, Round, Unanswered};
 pub(super) use retry::{Retried, can_be_asked, mentions_state};
@@ -80,6 +80,11 @@ impl ParkedCalls {
 // === impl Slot ===
 
 impl Slot {
+    /// Whether somebody goes on with the call already.
+    fn is_taken(&self) -> bool {
+        lock(&self.give).is_none()
+    }
+
     /// Takes the call; none if another was quicker, or its time is over.
     async fn take(&self) -> Option<Carried> {
         let give = lock(&self.give).take()?;
@@ -104,6 +109,9 @@ impl Relay {
         let response = input_required(request.id(), &round.requests, &state);
         let (bytes, request_id) = (carried.size(), carried.outlet.request_id());
         tracing::debug!(request.id = %request_id, call, round = round.number, bytes, "a call waits for its caller");
+        if let Some(lane) = carried.outlet.for_modern().and_then(|modern| modern.lane.get()) {
+            lane.rest();
+        }
         let (give, wanted) = oneshot::channel();
         let session = carried.session.clone();
         let slot = Slot {

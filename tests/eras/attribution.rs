@@ -128,28 +128,52 @@ async fn a_question_on_the_standalone_stream_is_of_the_only_call_there_is() {
     assert_eq!(done["result"]["resultType"], "complete");
 }
 
-/// X35: over stdio a call that may be asked has its child to itself; the next one waits its turn, and each is asked
-/// its own.
+/// X35: over stdio a call that may be asked has its child to itself while it runs; the next one waits its turn.
 #[tokio::test]
 async fn over_stdio_calls_that_may_be_asked_take_turns() {
     let gateway = TestGateway::new().stdio("u1", &[]).adjust(auto).start().await;
     let caller = modern(&gateway, "/mcp").with(everything());
     caller.call(0, "tools/list", json!({})).await;
-    let asked = caller.call("a", "tools/call", asking("a")).await;
-    assert_eq!(says(&asked), "a");
-    let second = caller.call("b", "tools/call", asking("b"));
-    let mut second = std::pin::pin!(second);
-    // A caller that can be asked nothing has a session of its own, and none of this waits for it.
-    let plain = modern(&gateway, "/mcp");
-    let quick = plain.call("c", "tools/call", tool("mcp_u1_echo", json!({"c": 1})));
-    tokio::select! {
-        early = &mut second => panic!("its turn had not come: {early}"),
-        done = quick => assert_eq!(done["result"]["structuredContent"]["value"]["c"], 1, "{done}"),
-    }
-    let (done, asked_b) = tokio::join!(answer(&caller, &asked, asking("a"), "A"), second);
-    assert_eq!(heard(&done), "A", "{done}");
-    assert_eq!(says(&asked_b), "b");
-    assert_eq!(heard(&answer(&caller, &asked_b, asking("b"), "B").await), "B");
+    let order = std::sync::Mutex::new(Vec::new());
+    let (slept, asked) = tokio::join!(
+        async {
+            let done = caller.call("a", "tools/call", tool("mcp_u1_sleep", json!({"ms": 300}))).await;
+            order.lock().unwrap().push("a");
+            done
+        },
+        async {
+            // A caller that can be asked nothing has a session of its own, and none of this waits for it.
+            let plain = modern(&gateway, "/mcp");
+            plain.call("c", "tools/call", tool("mcp_u1_echo", json!({}))).await;
+            order.lock().unwrap().push("c");
+            let asked = caller.call("b", "tools/call", asking("b")).await;
+            order.lock().unwrap().push("b");
+            asked
+        }
+    );
+    assert!(slept["result"].is_object(), "{slept}");
+    assert_eq!(says(&asked), "b");
+    assert_eq!(*order.lock().unwrap(), ["c", "a", "b"]);
+}
+
+/// X35: a call whose caller is being asked rests, and others have their turn meanwhile; each is asked its own.
+#[tokio::test]
+async fn over_stdio_a_call_that_waits_for_its_caller_keeps_nobody() {
+    let gateway = TestGateway::new().stdio("u1", &[]).adjust(auto).start().await;
+    let caller = modern(&gateway, "/mcp").with(everything());
+    let a = caller.call("a", "tools/call", asking("a")).await;
+    let b = caller.call("b", "tools/call", asking("b")).await;
+    assert_eq!((says(&a), says(&b)), ("a", "b"));
+    assert_eq!(heard(&answer(&caller, &b, asking("b"), "B").await), "B");
+    assert_eq!(heard(&answer(&caller, &a, asking("a"), "A").await), "A");
+    // One that goes on waits for its turn as well.
+    let a = caller.call("a", "tools/call", asking("a")).await;
+    let (slept, done) = tokio::join!(
+        caller.call("s", "tools/call", tool("mcp_u1_sleep", json!({"ms": 200}))),
+        answer(&caller, &a, asking("a"), "A")
+    );
+    assert!(slept["result"].is_object(), "{slept}");
+    assert_eq!(heard(&done), "A");
 }
 
 /// X35: a call whose turn does not come in time says so; it did not run.
@@ -163,14 +187,17 @@ async fn a_call_that_waited_too_long_for_its_turn_says_so() {
         .await;
     let caller = modern(&gateway, "/mcp").with(everything());
     caller.call(0, "tools/list", json!({})).await;
-    // The first is parked for all its time; of the two behind it one has its turn then, and the other's time is over.
-    assert_eq!(says(&caller.call("a", "tools/call", asking("a")).await), "a");
-    let (b, c) = tokio::join!(
-        caller.call("b", "tools/call", asking("b")),
-        caller.call("c", "tools/call", asking("c"))
-    );
-    let (asked, busy) = if b["result"].is_object() { (b, c) } else { (c, b) };
-    says(&asked);
+    // The first runs for all its time; of the two behind it one has its turn then, and the other's time is over.
+    let sleeping = || tool("mcp_u1_sleep", json!({"ms": 60_000}));
+    let running = caller.call("a", "tools/call", sleeping());
+    let behind = async {
+        caller.call(1, "tools/list", json!({})).await;
+        tokio::join!(caller.call("b", "tools/call", sleeping()), caller.call("c", "tools/call", sleeping()))
+    };
+    let (_, (b, c)) = tokio::join!(running, behind);
+    let is_busy = |answer: &Value| answer["error"]["data"]["mcpgate"]["reason"] == "busy";
+    let (busy, other) = if is_busy(&b) { (b, c) } else { (c, b) };
+    assert_eq!(other["error"]["data"]["mcpgate"]["reason"], "timed_out", "{other}");
     let said = &busy["error"]["data"]["mcpgate"];
     assert_eq!(
         (&said["reason"], &said["server"], &said["retryable"]),

@@ -346,21 +346,31 @@ async fn a_state_of_a_process_that_is_gone_says_so() {
     assert_eq!(reason(&lost), (-32603, "call_lost"));
 }
 
-/// State or answers without a state of ours never reach a legacy server.
+/// A state that is not ours is refused, and never reaches a legacy server.
 #[tokio::test]
 async fn a_legacy_server_sees_no_state() {
     let scene = Scene::new().await;
-    for brought in [
-        json!({"requestState": "made up"}),
-        json!({"inputResponses": {"a": {"action": "accept"}}}),
-        json!({"requestState": "made up", "inputResponses": {}}),
-    ] {
+    for brought in
+        [json!({"requestState": "made up"}), json!({"requestState": "made up", "inputResponses": {}})]
+    {
         let mut params = params();
         params.as_object_mut().unwrap().extend(brought.as_object().unwrap().clone());
         let refused = scene.caller.call(1, "tools/call", params).await;
         assert_eq!(reason(&refused), (-32602, "invalid_state"));
     }
     assert_eq!(scene.server.count(rpc("tools/call")), 0);
+}
+
+/// R6: answers to questions that were never asked are nothing; a legacy server is not told of them.
+#[tokio::test]
+async fn answers_that_nobody_asked_for_are_ignored() {
+    let scene = Scene::new().await;
+    let mut params = params();
+    params["inputResponses"] = json!({"a": {"action": "accept"}, "b": 12345});
+    let answer = scene.caller.call(1, "tools/call", params).await;
+    assert_eq!(answer["result"]["resultType"], "complete", "{answer}");
+    let seen = scene.server.await_request(rpc("tools/call")).await.json();
+    assert!(seen["params"].get("inputResponses").is_none(), "{seen}");
 }
 
 /// X37, R10: a caller that does not come back costs the server's call: an error to its question and a cancellation.

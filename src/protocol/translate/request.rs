@@ -46,6 +46,15 @@ pub fn for_legacy(request: &Request, place: Span, token: Option<&str>) -> Change
     (place, members.into_object())
 }
 
+/// A modern caller's request without what only a retry brings: a legacy server has asked for none of it (R6).
+pub fn without_answers(request: &Request) -> Vec<Change> {
+    let mentions = |name: &str| memchr::memmem::find(request.bytes(), name.as_bytes()).is_some();
+    let raw = request.params().filter(|_| OF_RETRIES.into_iter().any(mentions));
+    let Some(raw) = raw else { return Vec::new() };
+    let params = Object::parse(raw).unwrap_or_default();
+    cut(request.bytes(), raw, &params, |name| OF_RETRIES.contains(&name))
+}
+
 /// X24: what completion was asked for beside the argument itself is a word of 2025-06-18.
 pub fn without_context(request: &Request) -> Vec<Change> {
     let Some(raw) = request.params() else { return Vec::new() };

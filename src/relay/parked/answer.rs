@@ -11,6 +11,7 @@ use super::questions::Round;
 use crate::protocol::edit::Text;
 use crate::protocol::envelope::Message;
 use crate::protocol::error::Code;
+use crate::protocol::method::Method;
 use crate::protocol::object::Object;
 use crate::relay::outlet::Outlet;
 use crate::relay::{Form, ModernAnswer, Relay};
@@ -33,7 +34,7 @@ impl Relay {
             biased;
             served = carried.served() => {
                 self.keep_seat(&mut carried);
-                return answered(&outlet, served, form);
+                return answered(&outlet, carried.request.method(), served, form);
             }
             round = outlet.round() => return self.ask_caller(carried, &round),
             () = outlet.begun() => {}
@@ -77,10 +78,10 @@ impl Relay {
 }
 
 /// The answer of work that ended before anything was sent ahead of it; none if its caller is gone.
-fn answered(outlet: &Outlet, served: Option<Served>, form: Form) -> ModernAnswer {
+fn answered(outlet: &Outlet, method: &Method, served: Option<Served>, form: Form) -> ModernAnswer {
     // A message may have gone ahead of it at the very end.
     let begun = match &served {
-        Some(Served::Response(text)) if form == Form::SseOnly && !says_unable(text) => {
+        Some(Served::Response(text)) if form == Form::SseOnly && code_with_status(method, text).is_none() => {
             outlet.begin();
             outlet.take_reader()
         }
@@ -91,8 +92,10 @@ fn answered(outlet: &Outlet, served: Option<Served>, form: Form) -> ModernAnswer
             finish(outlet, served);
             complete(reader)
         }
-        (None, Some(Served::Response(text))) if says_unable(&text) => ModernAnswer::Unable(text),
-        (None, Some(Served::Response(text))) => ModernAnswer::Json(text),
+        (None, Some(Served::Response(text))) => match code_with_status(method, &text) {
+            Some(code) => ModernAnswer::Failed(code, text),
+            None => ModernAnswer::Json(text),
+        },
         (None, Some(Served::Refused(error, _))) => ModernAnswer::Refused(error),
         (None, None) => nothing(),
     }
@@ -115,18 +118,18 @@ fn nothing() -> ModernAnswer {
     ModernAnswer::Json(Bytes::new().into())
 }
 
-/// Whether a response is the error -32021: the caller lacks a capability, which is 400 whoever says so (T42).
-fn says_unable(text: &Text) -> bool {
-    let number = Code::MissingCapability.number();
-    let mentioned = |part: &[u8]| memchr::memmem::find(part, b"-32021").is_some();
-    if !mentioned(&text.head) && !mentioned(&text.tail) {
-        return false;
+/// The code of a server's error that has an HTTP status whoever says it: the caller lacks a capability (T42), or there
+/// is no such method, where only the server could know (T40). Errors are small, and few texts mention the number, so
+/// most responses cost a look at their bytes.
+fn code_with_status(method: &Method, text: &Text) -> Option<Code> {
+    let mentions =
+        |code: Code| memchr::memmem::find(&text.head, code.number().to_string().as_bytes()).is_some();
+    let unknown = matches!(method, Method::Other(_)) && mentions(Code::MethodNotFound);
+    if !text.tail.is_empty() || !(unknown || mentions(Code::MissingCapability)) {
+        return None;
     }
-    match Message::parse(text.clone().join()) {
-        Ok(Message::Response(response)) => {
-            let code = response.error().and_then(|raw| Object::parse(raw).ok()?.get("code")?.parse().ok());
-            code == Some(number)
-        }
-        _ => false,
-    }
+    let Ok(Message::Response(response)) = Message::parse(text.head.clone()) else { return None };
+    let code: i32 = Object::parse(response.error()?).ok()?.get("code")?.parse().ok()?;
+    let known = if unknown { Code::MethodNotFound } else { Code::MissingCapability };
+    (known.number() == code).then_some(known)
 }

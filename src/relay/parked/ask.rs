@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use super::questions::{Question, Rest};
+use super::questions::{Question, Questions, Rest};
 use crate::protocol::envelope::{Notification, Request};
 use crate::protocol::error::Code;
 use crate::protocol::object::Object;
@@ -11,6 +11,21 @@ use crate::relay::Session;
 use crate::relay::ask::capability_for;
 use crate::relay::exchange::Exchange;
 use crate::upstream::Reply;
+
+/// The one of these calls that can be asked, if there is one alone: what came on the standalone stream is its (X35).
+pub(in crate::relay) fn only(mut calls: Vec<Arc<Exchange>>) -> Option<Arc<Exchange>> {
+    calls.retain(|call| call.outlet.questions().is_some());
+    calls.pop().filter(|_| calls.is_empty())
+}
+
+/// The same at a child, where calls take turns: one whose caller is being asked rests, so it is meant only if no other
+/// runs.
+pub(in crate::relay) fn on_turn(calls: Vec<Arc<Exchange>>) -> Option<Arc<Exchange>> {
+    let waits = |call: &Arc<Exchange>| call.outlet.questions().is_some_and(Questions::wait_for_caller);
+    let askable = calls.into_iter().filter(|call| call.outlet.questions().is_some());
+    let (resting, running): (Vec<_>, Vec<_>) = askable.partition(waits);
+    only(if running.is_empty() { resting } else { running })
+}
 
 /// Asks the caller of `exchange`, by the answer to its request. What belongs to no call, or to one that cannot be
 /// answered so (R1), cannot be asked: a modern caller has no stream beside its requests (X36).

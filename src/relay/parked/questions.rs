@@ -122,6 +122,11 @@ impl Questions {
         }
     }
 
+    /// Whether the caller was asked and has not come back.
+    pub(in crate::relay) fn wait_for_caller(&self) -> bool {
+        lock(&self.asked).open.iter().any(|open| open.shown)
+    }
+
     /// Waits until the caller must be asked, and gives what.
     ///
     /// # Cancellation

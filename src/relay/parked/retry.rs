@@ -23,9 +23,9 @@ use crate::session::log::EventKind;
 
 /// What a request is that brings a state or answers.
 pub(in crate::relay) enum Retried {
-    /// It brings none after all.
+    /// It brings no state. Answers alone are for a modern server; a legacy one is not told of them (R6).
     First(Request),
-    /// What it brings is not ours: a modern server's, or nobody's.
+    /// The state it brings is not ours: a modern server's, or nobody's.
     Foreign(Request),
     /// Its call is made again; this is the request as it was at first, and its seat, if that was kept.
     Again(Request, Option<Seat>),
@@ -72,12 +72,10 @@ impl Relay {
             return Ok(Retried::First(request));
         };
         let brought = |name| params.get(name).filter(|raw| *raw != "null");
-        let (state, answers) = (brought("requestState"), brought("inputResponses"));
-        if state.is_none() && answers.is_none() {
-            return Ok(Retried::First(request));
-        }
+        let answers = brought("inputResponses");
+        let Some(state) = brought("requestState") else { return Ok(Retried::First(request)) };
         let binding = Binding { principal: caller.binding, endpoint: endpoint.path.clone() };
-        let state = state.and_then(text).and_then(|text| State::open(&self.sealer, &binding, &text));
+        let state = text(state).and_then(|text| State::open(&self.sealer, &binding, &text));
         let Some(state) = state else { return Ok(Retried::Foreign(request)) };
         if state.is_over() {
             let message =
@@ -146,7 +144,19 @@ impl Relay {
         if let Some(questions) = slot.outlet.questions() {
             questions.check(answers).map_err(|why| invalid("invalid_answer", why))?;
         }
+        if slot.is_taken() {
+            return Err(replayed());
+        }
+        // The call is to run again at its server, so it waits for those that run there now.
+        let lane = slot.outlet.for_modern().and_then(|modern| modern.lane.get());
+        let turn = match lane {
+            Some(lane) => Some(lane.turn_again().await?),
+            None => None,
+        };
         let carried = slot.take().await.ok_or_else(replayed)?;
+        if let (Some(lane), Some(turn)) = (lane, turn) {
+            lane.go_on(turn);
+        }
         self.parked.slots.remove(&parked.call);
         Ok(carried)
     }
@@ -168,8 +178,8 @@ impl Relay {
         if era == Era::Modern {
             return Ok(());
         }
-        let message = "The requestState is nothing that was given out here to this caller at this endpoint, or it is \
-                       missing beside inputResponses, or was changed; send the request anew without them.";
+        let message = "The requestState is nothing that was given out here to this caller at this endpoint, or was \
+                       changed; send the request anew without it.";
         Err(invalid("invalid_state", message))
     }
 }
