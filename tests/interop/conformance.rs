@@ -56,7 +56,13 @@ async fn legacy_callers_reach_modern_servers() {
 }
 
 /// Scenarios that expect the server's own keys of its input requests: its requests of the legacy era have none (R2).
-const KEYS: &[&str] = &[];
+const KEYS: &[&str] =
+    &["server-input-required-result-basic-elicitation", "server-input-required-result-ignore-extra-params"];
+
+/// What the test upstream does worse over stdio than over HTTP, without a gateway too: there its library does not
+/// tell it what the client declared with a request.
+const STDIO_ALONE: [(&str, &str); 1] =
+    [("server-input-required-result-capability-check", "sep-2322-respect-client-capabilities")];
 
 /// Runs the suite at both servers; only what `forbidden` names may fail, and what it names must.
 async fn all_fine(revision: &str, servers: [&str; 2], forbidden: &[&str]) {
@@ -91,7 +97,10 @@ async fn compare_with(kit: &Kit, wired: &Wired, revision: &str, direct: &str, se
     assert!(direct.len() > 40, "the suite asks more than {} things", direct.len());
     let mut worse = String::new();
     for server in servers {
-        let through = run(kit, revision, &wired.gateway.url(&format!("/servers/{server}/mcp"))).await;
+        let mut through = run(kit, revision, &wired.gateway.url(&format!("/servers/{server}/mcp"))).await;
+        if server == "stdio-modern" {
+            through.retain(|(scenario, id), _| !STDIO_ALONE.contains(&(scenario, id)));
+        }
         let gap = regressions(&direct, &through);
         if !gap.is_empty() {
             write!(worse, "with the server behind {server}:\n{gap}").unwrap();
