@@ -7,11 +7,11 @@ use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
 use rmcp::model::{
-    CallToolRequestParams, CallToolResult, ClientInfo, ClientRequest, CreateMessageRequestParams,
-    CreateMessageResult, ElicitRequestParams, ElicitResult, ElicitationAction, ProgressNotificationParam,
-    ProtocolVersion, Request, Role, SamplingMessage, SamplingMessageContentBlock, ServerResult,
+    CallToolRequestParams, CallToolResult, ClientInfo, CreateMessageRequestParams, CreateMessageResult,
+    ElicitRequestParams, ElicitResult, ElicitationAction, ProgressNotificationParam, ProtocolVersion, Role,
+    SamplingMessage, SamplingMessageContentBlock, ServerNotification,
 };
-use rmcp::service::{NotificationContext, PeerRequestOptions, RequestContext, RunningService};
+use rmcp::service::{NotificationContext, RequestContext, RunningService};
 use rmcp::transport::streamable_http_client::{
     StreamableHttpClientTransport, StreamableHttpClientTransportConfig,
 };
@@ -50,9 +50,9 @@ async fn a_legacy_client_is_served() {
     .await;
 }
 
-/// A client that tries the stateless revision first is served what it falls back to.
+/// A client that tries the stateless revision first is served in it.
 #[tokio::test]
-async fn a_client_that_finds_out_falls_back() {
+async fn a_client_that_finds_out_is_served() {
     let Some(kit) = Kit::ready().await else { return };
     for_each_way_in(&kit, async |wired, url| {
         let mode = ClientLifecycleMode::Auto {
@@ -61,21 +61,22 @@ async fn a_client_that_finds_out_falls_back() {
         };
         let (service, host) = connect(&url, wired.key.as_deref(), mode).await.unwrap();
         let revision = service.peer().peer_info().unwrap().protocol_version.to_string();
-        assert_eq!(revision, "2025-11-25");
+        assert_eq!(revision, "2026-07-28");
         do_everything(service, host).await;
     })
     .await;
 }
 
-/// A client that wants the stateless revision or nothing gets nothing yet; once it is served this test has to say so.
+/// A client that wants the stateless revision or nothing gets it.
 #[tokio::test]
-async fn a_client_of_2026_07_28_alone_is_refused() {
+async fn a_client_of_2026_07_28_alone_is_served() {
     let Some(kit) = Kit::ready().await else { return };
-    let wired = kit.open().await;
-    let mode = ClientLifecycleMode::Discover { preferred_versions: vec![ProtocolVersion::V_2026_07_28] };
-    let refused = connect(&wired.gateway.url("/servers/http/mcp"), None, mode).await;
-    let error = refused.err().expect("2026-07-28 is not served yet");
-    assert!(error.contains("-32600"), "{error}");
+    for_each_way_in(&kit, async |wired, url| {
+        let mode = ClientLifecycleMode::Discover { preferred_versions: vec![ProtocolVersion::V_2026_07_28] };
+        let (service, host) = connect(&url, wired.key.as_deref(), mode).await.unwrap();
+        do_everything(service, host).await;
+    })
+    .await;
 }
 
 /// case-B05: a connection that is cut in the middle of a call is made again, and the call ends well.
@@ -96,7 +97,8 @@ async fn a_cut_connection_is_resumed() {
 async fn for_each_way_in(kit: &Kit, client: impl AsyncFn(&Wired, String)) {
     let (open, keyed) = tokio::join!(kit.open(), kit.keyed());
     for wired in [&open, &keyed] {
-        for path in ["/servers/http/mcp", "/servers/stdio/mcp"] {
+        for server in ["http", "stdio", "http-modern", "stdio-modern"] {
+            let path = &format!("/servers/{server}/mcp");
             client(wired, wired.gateway.url(path)).await;
         }
     }
@@ -118,8 +120,18 @@ async fn do_everything(service: Service, host: Host) {
     assert!(text(&elicited).starts_with("action=accept"), "{elicited:?}");
     assert_eq!(host.0.elicited.load(SeqCst), 1);
 
-    call(&service, "test_trigger_tool_change", json!({})).await;
-    timeout(SOON, host.0.tools_changed.notified()).await.expect("it hears that tools changed");
+    // A stateless client hears of changes on a stream that it asks for.
+    let modern = service.peer().peer_info().unwrap().protocol_version == ProtocolVersion::V_2026_07_28;
+    if modern {
+        let wanted = serde_json::from_value(json!({"toolsListChanged": true})).unwrap();
+        let mut heard = timeout(SOON, service.peer().listen(wanted)).await.unwrap().unwrap();
+        call(&service, "test_trigger_tool_change", json!({})).await;
+        let told = timeout(SOON, heard.next()).await.expect("it hears that tools changed").unwrap();
+        assert!(matches!(told, Some(ServerNotification::ToolListChangedNotification(_))), "{told:?}");
+    } else {
+        call(&service, "test_trigger_tool_change", json!({})).await;
+        timeout(SOON, host.0.tools_changed.notified()).await.expect("it hears that tools changed");
+    }
     close(service).await;
 }
 
@@ -141,12 +153,10 @@ async fn connect(url: &str, key: Option<&str>, mode: ClientLifecycleMode) -> Res
 async fn call(service: &Service, name: &str, arguments: Value) -> CallToolResult {
     let params: CallToolRequestParams =
         serde_json::from_value(json!({"name": name, "arguments": arguments})).unwrap();
-    let request = ClientRequest::CallToolRequest(Request::new(params));
-    let sent = service.send_cancellable_request(request, PeerRequestOptions::no_options()).await.unwrap();
-    match timeout(SOON, sent.await_response()).await.expect("an answer soon").unwrap() {
-        ServerResult::CallToolResult(result) if result.is_error != Some(true) => result,
-        other => panic!("{name}: {other:?}"),
-    }
+    let result = timeout(SOON, service.call_tool(params)).await.expect("an answer soon");
+    let result = result.unwrap_or_else(|error| panic!("{name}: {error}"));
+    assert_ne!(result.is_error, Some(true), "{name}: {result:?}");
+    result
 }
 
 fn text(result: &CallToolResult) -> &str {
