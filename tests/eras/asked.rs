@@ -99,7 +99,7 @@ fn key(name: &str) -> ApiKey {
     ApiKey { id: name.to_owned(), sha256, tenant: None, scopes: BTreeSet::new(), expires: None }
 }
 
-/// Two people at once, and each twice at once, through every pairing; a shared child of the modern era as well, whose
+/// Two people at once, and each with two programs, through every pairing; a shared child of the modern era as well, whose
 /// questions travel in results.
 async fn everybody_is_asked_their_own(callers: &str, servers: &str, isolation: fn(&mut ServerSettings)) {
     let gateway = TestGateway::new()
@@ -109,15 +109,16 @@ async fn everybody_is_asked_their_own(callers: &str, servers: &str, isolation: f
         .adjust(isolation)
         .start()
         .await;
-    let (ann, bob) =
-        (Caller::new(&gateway, callers, "ann").await, Caller::new(&gateway, callers, "bob").await);
+    let caller = async |who: &str| Caller::new(&gateway, callers, who).await;
+    let [ann, bob] = [caller("ann").await, caller("bob").await];
+    let [ann_too, bob_too] = [caller("ann").await, caller("bob").await];
     for method in ["elicitation/create", "sampling/createMessage", "roots/list"] {
         let markers = ["ann-1", "bob-1", "ann-2", "bob-2"];
         let all = tokio::join!(
             ann.asked(method, markers[0]),
             bob.asked(method, markers[1]),
-            ann.asked(method, markers[2]),
-            bob.asked(method, markers[3]),
+            ann_too.asked(method, markers[2]),
+            bob_too.asked(method, markers[3]),
         );
         for (marker, (asked, done)) in markers.into_iter().zip([all.0, all.1, all.2, all.3]) {
             let shown = asked.to_string();
