@@ -18,6 +18,7 @@ use super::presented::presented;
 use super::route::Route;
 use super::serving::Serving;
 use super::shared::Pick;
+use crate::protocol::capability::CapabilityClass;
 use crate::protocol::envelope::{Message, Response};
 use crate::protocol::error::{Code, Layer, RpcError};
 use crate::protocol::method::Method;
@@ -43,6 +44,22 @@ pub(super) fn are_wanted(serving: Serving<'_>, ended: &Ended) -> bool {
     let Ended::Answered(response, Era::Modern) = ended else { return false };
     serving.session.revision().era() == Era::Legacy
         && !matches!(wanted::read(serving.request.method(), response), ModernResult::Complete)
+}
+
+/// R4: a server may ask for nothing that its client did not declare.
+///
+/// # Errors
+/// `undeclared_input_request`
+pub(super) fn declares_all(
+    server: &str,
+    declared: CapabilityClass,
+    requests: &[InputRequest<'_>],
+) -> Result<(), RpcError> {
+    let is_undeclared = |request: &&InputRequest<'_>| {
+        let params = request.params.and_then(|raw| Object::parse(raw).ok());
+        !ask::capability_for(&request.method, params.as_ref()).is_some_and(|needed| declared.has(needed))
+    };
+    requests.iter().find(is_undeclared).map_or(Ok(()), |request| Err(undeclared(server, &request.method)))
 }
 
 // === impl Input ===
@@ -113,13 +130,7 @@ impl Relay {
         let Serving { session, .. } = serving;
         let server = &route.target.server;
         let declared = presented(session, server).class;
-        for request in &wanted.requests {
-            let params = request.params.and_then(|raw| Object::parse(raw).ok());
-            let needed = ask::capability_for(&request.method, params.as_ref());
-            if needed.is_none_or(|needed| !declared.has(needed)) {
-                return Err(Ended::Failed(undeclared(&server.name, &request.method)));
-            }
-        }
+        declares_all(&server.name, declared, &wanted.requests).map_err(Ended::Failed)?;
         let link = self.link(session, server, Pick::Any);
         let connected = self.unless_over(serving, route, clock, link).await?;
         let connected = connected.map_err(|failure| Ended::Failed(failed(failure)))?;
@@ -206,7 +217,7 @@ fn undeclared(server: &str, method: &Method) -> RpcError {
     RpcError::new(Code::Internal, "undeclared_input_request", message).at(server, Layer::Call)
 }
 
-fn bad_answer(server: &str, why: &str) -> RpcError {
+pub(super) fn bad_answer(server: &str, why: &str) -> RpcError {
     let message = format!("Server `{server}` answered with what its protocol does not allow: {why}.");
     RpcError::new(Code::Internal, "bad_result", message).at(server, Layer::Call)
 }
