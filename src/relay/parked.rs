@@ -144,11 +144,12 @@ impl Relay {
                 () = self.stopping.cancelled() => break None,
             }
         };
+        // Before it is given: whoever wanted it may be gone, and then nobody else would.
+        self.parked.slots.remove(&call);
         match taker {
             // If who wanted it has left again, it comes back and is cancelled.
             Some(taker) => drop(taker.send(carried)),
             None => {
-                self.parked.slots.remove(&call);
                 if let Some(questions) = carried.outlet.questions() {
                     questions.refuse_all(Unanswered::TooLate);
                 }

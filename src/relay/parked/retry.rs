@@ -157,7 +157,6 @@ impl Relay {
         if let (Some(lane), Some(turn)) = (lane, turn) {
             lane.go_on(turn);
         }
-        self.parked.slots.remove(&parked.call);
         Ok(carried)
     }
 
