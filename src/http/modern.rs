@@ -21,6 +21,7 @@ use super::mcp::Admitted;
 use super::post::not_acceptable;
 use super::reply::{Refused, json, json_text, sse};
 use super::sse_body::SseBody;
+use crate::protocol::capability::CapabilityClass;
 use crate::protocol::envelope::Request;
 use crate::protocol::error::Code;
 use crate::protocol::meta::LOG_LEVEL;
@@ -60,10 +61,11 @@ pub(super) fn claim(headers: &HeaderMap, request: &Request) -> Result<Option<Cla
     let revision = headers::served(&claimed.version)?;
     mirrored::method(headers, request.method())?;
     mirrored::name(headers, request.method(), &params)?;
+    let class = CapabilityClass::of(claimed.capabilities);
     let (capabilities, client_info) = (claimed.capabilities.into(), claimed.client_info.map(Into::into));
     let log_level = meta.get(LOG_LEVEL).and_then(text).map(|level| level.as_ref().into());
     let params = mirrored::params(headers, request.method())?;
-    Ok(Some(Claim { revision, capabilities, client_info, log_level, params }))
+    Ok(Some(Claim { revision, capabilities, class, client_info, log_level, params }))
 }
 
 /// Whether any message of a batch claims the modern era, which has no batches.

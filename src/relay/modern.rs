@@ -21,6 +21,7 @@ use super::serving::Serving;
 use super::shared::Pick;
 use super::{Caller, Form, Relay, Session};
 use crate::catalog::{Endpoint, Kind};
+use crate::protocol::capability::CapabilityClass;
 use crate::protocol::edit::Text;
 use crate::protocol::envelope::Request;
 use crate::protocol::error::{Code, RpcError};
@@ -36,6 +37,8 @@ pub struct Claim {
     pub revision: Revision,
     /// The client capabilities, as a raw JSON object (M2).
     pub capabilities: Box<str>,
+    /// What they amount to.
+    pub class: CapabilityClass,
     /// The client's name and version, as a raw JSON object, if it gave them (M3).
     pub client_info: Option<Box<str>>,
     /// The least severe log messages wanted with the response, if any are (M4).
@@ -119,10 +122,10 @@ impl Relay {
             self.metrics.request(request.method().label(), CallOutcome::RpcError);
             return Ok(ModernAnswer::Refused(error));
         }
-        let class = seat.session.greeting.class;
         let modern = ForModern {
             wanted: Wanted::new(claim.log_level.as_deref()),
-            questions: can_be_asked(request.method()).then(|| Questions::new(class)),
+            // By what this request declares: a kept seat may be in the session of one that declared more (R4).
+            questions: can_be_asked(request.method()).then(|| Questions::new(claim.class)),
             lane: OnceLock::new(),
             again: OnceLock::new(),
         };

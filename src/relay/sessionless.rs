@@ -10,6 +10,7 @@ use super::request::Batching;
 use super::seat::{Known, NoSeat};
 use super::{Answer, Busy, Caller, Form, Relay};
 use crate::catalog::Endpoint;
+use crate::protocol::capability::CapabilityClass;
 use crate::protocol::envelope::Request;
 use crate::protocol::revision::Revision;
 
@@ -31,7 +32,8 @@ impl Relay {
         batching: Batching,
         request_id: Arc<str>,
     ) -> Result<Answer, NoSeat> {
-        let seat = self.seat(caller, endpoint, &Known { revision, capabilities: "{}", client_info: None })?;
+        let known = Known { revision, capabilities: "{}", class: CapabilityClass::NONE, client_info: None };
+        let seat = self.seat(caller, endpoint, &known)?;
         let session = seat.session.clone();
         // The seat counts for the first.
         let others = requests.iter().skip(1).map(|_| session.run(self.in_flight).ok_or(Busy::Requests));

@@ -122,6 +122,11 @@ impl Questions {
         }
     }
 
+    /// Whether the caller's latest request declared that it can be asked so (R4).
+    pub(in crate::relay) fn declared(&self, capability: Capability) -> bool {
+        lock(&self.asked).class.has(capability)
+    }
+
     /// Whether the caller was asked and has not come back.
     pub(in crate::relay) fn wait_for_caller(&self) -> bool {
         lock(&self.asked).open.iter().any(|open| open.shown)

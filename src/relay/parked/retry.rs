@@ -6,7 +6,6 @@ use super::Slot;
 use super::carried::Carried;
 use super::state::{GoesOn, State};
 use crate::catalog::Endpoint;
-use crate::protocol::capability::CapabilityClass;
 use crate::protocol::envelope::{Message, Request};
 use crate::protocol::error::{Code, RpcError};
 use crate::protocol::method::Method;
@@ -93,7 +92,12 @@ impl Relay {
                 let seat = self.kept_seat(replica, *seat);
                 return Ok(match Message::parse(at_first(&request)) {
                     Ok(Message::Request(first)) => Retried::Again(first, seat),
-                    _ => unreachable!("members were taken out of a request"),
+                    _ => {
+                        return Err(invalid(
+                            "invalid_params",
+                            "The request cannot be read without its state.",
+                        ));
+                    }
                 });
             }
         };
@@ -103,10 +107,10 @@ impl Relay {
                 format!("inputResponses must be an object with an answer by each key: {why}"),
             )
         })?;
+        let (_, token) = meta_of(&params, &request)?;
         let slot = self.slot(&parked)?;
         self.check_param_headers(&slot.session, endpoint, &request, &claim.params)?;
-        let mut carried = self.take(&parked, &slot, &answers).await?;
-        let (_, token) = meta_of(&params, &request)?;
+        let mut carried = self.take(&slot, &answers).await?;
         let token = token.map(|(_, token)| token);
         let outlet = carried.outlet.clone();
         carried.go_on(request.clone());
@@ -117,7 +121,7 @@ impl Relay {
             }
             // Last, so that what the server says to an answer finds its way.
             if let Some(questions) = &modern.questions {
-                questions.answer(CapabilityClass::of(&claim.capabilities), &answers);
+                questions.answer(claim.class, &answers);
             }
         }
         Ok(Retried::Resumed(carried))
@@ -135,12 +139,7 @@ impl Relay {
     }
 
     /// Takes a parked call, once the answers to it are found good.
-    async fn take(
-        &self,
-        parked: &Parked<'_>,
-        slot: &Slot,
-        answers: &Object<'_>,
-    ) -> Result<Carried, RpcError> {
+    async fn take(&self, slot: &Slot, answers: &Object<'_>) -> Result<Carried, RpcError> {
         if let Some(questions) = slot.outlet.questions() {
             questions.check(answers).map_err(|why| invalid("invalid_answer", why))?;
         }

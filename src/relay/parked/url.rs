@@ -44,10 +44,11 @@ impl Relay {
         if (session.revision().era(), era) != (Era::Modern, Era::Legacy) {
             return None;
         }
-        let modern = outlet.for_modern().filter(|modern| modern.questions.is_some())?;
+        let modern = outlet.for_modern()?;
+        let questions = modern.questions.as_ref()?;
         let entries = required_urls(response.error()?).filter(|entries| !entries.is_empty())?;
         let server = &route.target.server;
-        if !session.greeting.class.has(Capability::ElicitationUrl) {
+        if !questions.declared(Capability::ElicitationUrl) {
             let message = format!(
                 "Server `{}` wants URLs to be visited before this call, and this client did not declare elicitation.url.",
                 server.name
