@@ -10,7 +10,7 @@ use tokio::sync::Notify;
 
 use super::answer::Form;
 use super::lanes::Lane;
-use super::parked::{Kept, Questions, Round, Wanted};
+use super::parked::{Again, Questions, Round, Wanted};
 use crate::protocol::edit::one_line;
 use crate::session::log::EventKind;
 use crate::session::stream::Wake;
@@ -57,7 +57,7 @@ pub(super) struct ForModern {
     /// The lane its call takes, if it must take one.
     pub(super) lane: OnceLock<Arc<Lane>>,
     /// Set if its call is to be made again by a retry.
-    pub(super) again: OnceLock<Kept>,
+    pub(super) again: OnceLock<Again>,
 }
 
 /// The stream of a POST that has its answer, to put that on.

@@ -24,7 +24,6 @@ use bytes::Bytes;
 use tokio::sync::oneshot;
 
 use super::outlet::Outlet;
-use super::seat::Seat;
 use super::{Relay, Session};
 use crate::protocol::object::Object;
 use crate::protocol::translate::input_required;
@@ -35,16 +34,17 @@ pub(super) use carried::{Carried, Served, Work};
 pub(super) use questions::{Questions, Round, Unanswered};
 pub(super) use retry::{Retried, can_be_asked, mentions_state};
 pub(super) use room::{Room, SessionRoom};
-pub(super) use url::Kept;
+pub(super) use url::Again;
 pub(super) use wanted::Wanted;
 
 use state::{GoesOn, State, request_digest};
+use url::KeptSeat;
 
 /// The parked calls of this process.
 pub(super) struct ParkedCalls {
     slots: Registry<u64, Arc<Slot>>,
     /// Seats of calls that ended and are to be made again.
-    seats: Registry<u64, Arc<Mutex<Option<Seat>>>>,
+    seats: Registry<u64, Arc<KeptSeat>>,
     next: AtomicU64,
     /// How many there may be.
     pub(super) room: Arc<Room>,
