@@ -578,6 +578,27 @@ async fn parked_calls_are_bounded() {
     requests(&asked);
 }
 
+/// A call whose result waits for its caller takes its place for as long.
+#[tokio::test]
+async fn a_result_that_waits_takes_a_place() {
+    let scene = Scene::with(|s| s.limits.parked_per_tenant = 1, |_| {}).await;
+    let (feed, asked) = scene.asked(&[elicitation(1, "a")]).await;
+    feed.send(result(DONE)).await;
+    assert!(scene.answers(1).await[0]["error"].is_object(), "the call is over");
+    let (over, answer) = Answer::fed();
+    scene.server.once(rpc("tools/call"), answer);
+    over.send(message(&elicitation(2, "b"))).await;
+    let (done, ()) = tokio::join!(scene.caller.call("over", "tools/call", params()), async {
+        let got = scene.answers(2).await;
+        assert_eq!((&got[1]["id"], &got[1]["error"]["code"]), (&json!(2), &json!(-32603)));
+        over.send(result(DONE)).await;
+    });
+    is_done(&done, "over");
+    is_done(&scene.retry("r", &asked, json!({})).await, "r");
+    let (_feed, asked) = scene.asked(&[elicitation(3, "c")]).await;
+    requests(&asked);
+}
+
 /// Nothing goes on for ever: after 64 rounds the server gets an error to its question, and the call goes on.
 #[tokio::test]
 async fn a_caller_is_not_asked_for_ever() {

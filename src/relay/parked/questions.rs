@@ -40,7 +40,7 @@ struct Asked {
     /// How many were asked so far, for keys.
     count: usize,
     rounds: u32,
-    /// The call's place among those that may be parked, from its first question to its end.
+    /// The call's place among those that may be parked, from its first question until its caller has what it led to.
     place: Option<Place>,
 }
 
@@ -223,9 +223,13 @@ impl Questions {
         gone.into_iter().for_each(|open| open.question.refuse(why));
     }
 
-    /// The call is over: nobody waits for answers any more, and its place is free.
+    /// The call is over: nobody waits for answers any more.
     pub(in crate::relay) fn over(&self) {
         self.refuse_all(Unanswered::Over);
+    }
+
+    /// Nothing of the call is kept any more, nor what it led to: its place is free.
+    pub(in crate::relay) fn make_room(&self) {
         lock(&self.asked).place = None;
     }
 }
