@@ -135,7 +135,7 @@ impl Relay {
             request: request.clone(),
             brings,
             level: claim.log_level.clone(),
-            outlet: Outlet::modern(self.sessions.plain_streams(), form, request_id, modern),
+            outlet: Outlet::modern(self.sessions.plain(), form, request_id, modern),
             cancelled: CancellationToken::new(),
         };
         let (outlet, cancelled) = (asked.outlet.clone(), asked.cancelled.clone());

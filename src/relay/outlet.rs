@@ -14,7 +14,7 @@ use super::parked::{Again, Questions, Round, Wanted};
 use crate::protocol::edit::one_line;
 use crate::session::log::EventKind;
 use crate::session::stream::Wake;
-use crate::session::{Reader, StreamId, Streams};
+use crate::session::{PlainStreams, Reader, StreamId, Streams};
 use crate::store::lock;
 
 /// Where the messages for one POST go.
@@ -27,10 +27,19 @@ pub(super) struct Outlet {
     modern: Option<ForModern>,
 }
 
+/// Which streams that of a POST is one of.
+#[derive(Debug)]
+pub(super) enum Among {
+    /// Those of its session.
+    Session(Arc<Streams>),
+    /// It is alone; nobody can come back to it.
+    Alone(PlainStreams),
+}
+
 /// The POST that messages are for.
 #[derive(Debug)]
 struct Aim {
-    streams: Arc<Streams>,
+    streams: Among,
     form: Form,
     /// The id of the HTTP request, for errors and log lines.
     request_id: Arc<str>,
@@ -42,7 +51,7 @@ enum State {
     /// Nothing was sent; the answer may still be JSON.
     Pending,
     /// A stream began; its reader waits for the connection to take it.
-    Begun { id: StreamId, reader: Option<Reader> },
+    Begun { streams: Arc<Streams>, id: StreamId, reader: Option<Reader> },
     /// Nothing can be sent any more: the caller left before anything was, or has its answer.
     Shut,
 }
@@ -72,21 +81,21 @@ pub(super) struct Left {
 // === impl Outlet ===
 
 impl Outlet {
-    pub(super) fn new(streams: Arc<Streams>, form: Form, request_id: Arc<str>) -> Arc<Self> {
+    pub(super) fn new(streams: Among, form: Form, request_id: Arc<str>) -> Arc<Self> {
         Arc::new(Self::with(streams, form, request_id, None))
     }
 
     /// One for a modern caller.
     pub(super) fn modern(
-        streams: Arc<Streams>,
+        streams: PlainStreams,
         form: Form,
         request_id: Arc<str>,
         modern: ForModern,
     ) -> Arc<Self> {
-        Arc::new(Self::with(streams, form, request_id, Some(modern)))
+        Arc::new(Self::with(Among::Alone(streams), form, request_id, Some(modern)))
     }
 
-    fn with(streams: Arc<Streams>, form: Form, request_id: Arc<str>, modern: Option<ForModern>) -> Self {
+    fn with(streams: Among, form: Form, request_id: Arc<str>, modern: Option<ForModern>) -> Self {
         let aim = Aim { streams, form, request_id, state: State::Pending };
         Self { aim: Mutex::new(aim), begun: Notify::new(), unsettled: AtomicBool::new(false), modern }
     }
@@ -110,8 +119,8 @@ impl Outlet {
     }
 
     /// Turns to the caller's next POST.
-    pub(super) fn turn_to(&self, streams: Arc<Streams>, form: Form, request_id: Arc<str>) {
-        *lock(&self.aim) = Aim { streams, form, request_id, state: State::Pending };
+    pub(super) fn turn_to(&self, streams: PlainStreams, form: Form, request_id: Arc<str>) {
+        *lock(&self.aim) = Aim { streams: Among::Alone(streams), form, request_id, state: State::Pending };
     }
 
     /// The POST gets its answer; what comes before the next one finds no way to the caller. Gives its stream, which
@@ -121,9 +130,8 @@ impl Outlet {
         if aim.form == Form::SseOnly {
             aim.begin(&self.begun);
         }
-        let streams = aim.streams.clone();
         match std::mem::replace(&mut aim.state, State::Shut) {
-            State::Begun { id, reader } => Some(Left { streams, id, reader }),
+            State::Begun { streams, id, reader } => Some(Left { streams, id, reader }),
             State::Pending | State::Shut => None,
         }
     }
@@ -244,8 +252,8 @@ impl Outlet {
         if aim.form == Form::JsonOnly {
             return None;
         }
-        let id = aim.begin(&self.begun)?;
-        Some((aim.streams.clone(), id))
+        aim.begin(&self.begun)?;
+        aim.stream()
     }
 }
 
@@ -257,9 +265,13 @@ impl Aim {
             State::Begun { id, .. } => Some(*id),
             State::Shut => None,
             State::Pending => {
-                let reader = self.streams.begin_post();
+                let streams = match &self.streams {
+                    Among::Session(streams) => streams.clone(),
+                    Among::Alone(plain) => plain.open(),
+                };
+                let reader = streams.begin_post();
                 let id = reader.stream();
-                self.state = State::Begun { id, reader: Some(reader) };
+                self.state = State::Begun { streams, id, reader: Some(reader) };
                 begun.notify_one();
                 Some(id)
             }
@@ -268,7 +280,7 @@ impl Aim {
 
     fn stream(&self) -> Option<(Arc<Streams>, StreamId)> {
         match &self.state {
-            State::Begun { id, .. } => Some((self.streams.clone(), *id)),
+            State::Begun { streams, id, .. } => Some((streams.clone(), *id)),
             State::Pending | State::Shut => None,
         }
     }

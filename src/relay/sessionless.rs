@@ -5,7 +5,7 @@
 
 use std::sync::Arc;
 
-use super::outlet::Outlet;
+use super::outlet::{Among, Outlet};
 use super::request::Batching;
 use super::seat::{Known, NoSeat};
 use super::{Answer, Busy, Caller, Form, Relay};
@@ -38,7 +38,7 @@ impl Relay {
         // The seat counts for the first.
         let others = requests.iter().skip(1).map(|_| session.run(self.in_flight).ok_or(Busy::Requests));
         let others = others.collect::<Result<Vec<_>, _>>()?;
-        let outlet = Outlet::new(self.sessions.plain_streams(), form, request_id);
+        let outlet = Outlet::new(Among::Alone(self.sessions.plain()), form, request_id);
         Ok(self.serve_all(&session, endpoint, requests, outlet, batching, (seat, others)).await)
     }
 }

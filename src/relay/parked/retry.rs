@@ -114,7 +114,7 @@ impl Relay {
         let token = token.map(|(_, token)| token);
         let outlet = carried.outlet.clone();
         carried.go_on(request.clone());
-        outlet.turn_to(self.sessions.plain_streams(), form, request_id);
+        outlet.turn_to(self.sessions.plain(), form, request_id);
         if let Some(modern) = outlet.for_modern() {
             if let Some(missed) = modern.wanted.go_on(claim.log_level.as_deref(), token.as_deref()) {
                 outlet.emit(EventKind::Notification, missed);
