@@ -11,8 +11,10 @@ use http::{HeaderName, HeaderValue};
 use tokio_util::sync::{CancellationToken, DropGuard};
 
 use super::lanes::Taken;
-use super::outlet::{ForModern, Outlet};
-use super::parked::{Carried, Questions, Retried, Served, Wanted, Work, can_be_asked, mentions_state};
+use super::outlet::Outlet;
+use super::parked::{
+    Carried, ForModern, Questions, Retried, Served, Wanted, Work, can_be_asked, mentions_state,
+};
 use super::request::{Next, no_such_method, unknown};
 use super::route::Route;
 use super::running::Running;

@@ -3,14 +3,13 @@
 //! That of a modern caller may be turned from one POST to the next, while the call that speaks through it goes on.
 
 use std::sync::atomic::{AtomicBool, Ordering::Relaxed};
-use std::sync::{Arc, Mutex, OnceLock};
+use std::sync::{Arc, Mutex};
 
 use bytes::Bytes;
 use tokio::sync::Notify;
 
 use super::answer::Form;
-use super::lanes::Lane;
-use super::parked::{Again, Questions, Round, Wanted};
+use super::parked::ForModern;
 use crate::protocol::edit::one_line;
 use crate::session::log::EventKind;
 use crate::session::stream::Wake;
@@ -56,19 +55,6 @@ enum State {
     Shut,
 }
 
-/// What else there is for a modern caller.
-#[derive(Debug)]
-pub(super) struct ForModern {
-    /// What it wants to hear.
-    pub(super) wanted: Wanted,
-    /// What it is asked; only some methods can be answered with questions (R1).
-    pub(super) questions: Option<Questions>,
-    /// The lane its call takes, if it must take one.
-    pub(super) lane: OnceLock<Arc<Lane>>,
-    /// Set if its call is to be made again by a retry.
-    pub(super) again: OnceLock<Again>,
-}
-
 /// The stream of a POST that has its answer, to put that on.
 #[derive(Debug)]
 pub(super) struct Left {
@@ -103,19 +89,6 @@ impl Outlet {
     /// What else there is for a modern caller.
     pub(super) fn for_modern(&self) -> Option<&ForModern> {
         self.modern.as_ref()
-    }
-
-    /// The open questions of its call, if its caller can be asked by the answer to its request.
-    pub(super) fn questions(&self) -> Option<&Questions> {
-        self.modern.as_ref()?.questions.as_ref()
-    }
-
-    /// Waits until the caller must be asked something; for ever, if it cannot be asked.
-    pub(super) async fn round(&self) -> Round {
-        match self.questions() {
-            Some(questions) => questions.round().await,
-            None => std::future::pending().await,
-        }
     }
 
     /// Turns to the caller's next POST.

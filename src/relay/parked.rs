@@ -9,6 +9,7 @@
 mod answer;
 mod ask;
 mod carried;
+mod for_modern;
 mod questions;
 mod retry;
 mod room;
@@ -31,10 +32,10 @@ use crate::store::{Registry, lock};
 
 pub(super) use ask::{ask, on_turn, only, take_back};
 pub(super) use carried::{Carried, Served, Work};
+pub(super) use for_modern::ForModern;
 pub(super) use questions::{Questions, Round, Unanswered};
 pub(super) use retry::{Retried, can_be_asked, mentions_state};
 pub(super) use room::{Room, SessionRoom};
-pub(super) use url::Again;
 pub(super) use wanted::Wanted;
 
 use state::{GoesOn, State, request_digest};
