@@ -88,9 +88,7 @@ pub(super) async fn request(
 ) -> Result<Response, Refused> {
     let id: Box<str> = request.id().into();
     let form = form(accepts, request.method()).map_err(|refused| refused.of(Some(&id)))?;
-    let request_id = admitted.request_id.shared();
-    let served = edge.relay.modern(&admitted.caller, &admitted.endpoint, &claim, request, form, request_id);
-    match served.await {
+    match edge.relay.modern(admitted.post(form), &claim, request).await {
         Ok(ModernAnswer::Json(text)) => Ok(json_text(text)),
         Ok(ModernAnswer::Failed(code, text)) => Ok(json(status(code), text.join())),
         Ok(ModernAnswer::Refused(error)) => {

@@ -21,7 +21,7 @@ use super::running::Running;
 use super::seat::{Known, NoSeat};
 use super::serving::Serving;
 use super::shared::Pick;
-use super::{Caller, Form, Relay, Session};
+use super::{Post, Relay, Session};
 use crate::catalog::{Endpoint, Kind};
 use crate::protocol::capability::CapabilityClass;
 use crate::protocol::edit::Text;
@@ -95,19 +95,17 @@ impl Relay {
     /// Dropping the future, or the guard of the stream it gave, cancels the request.
     pub async fn modern(
         self: &Arc<Self>,
-        caller: &Caller,
-        endpoint: &Arc<Endpoint>,
+        post: Post<'_>,
         claim: &Claim,
         request: Request,
-        form: Form,
-        request_id: Arc<str>,
     ) -> Result<ModernAnswer, NoSeat> {
+        let Post { caller, endpoint, form, .. } = post;
         if *request.method() == Method::Listen {
             return self.listen(caller, endpoint, claim, &request, form).await;
         }
         let (mut request, mut brings, mut seat) = (request, Brings::Nothing, None);
         if mentions_state(&request) {
-            let retried = self.retried(caller, endpoint, claim, request, form, request_id.clone());
+            let retried = self.retried(&post, claim, request);
             match Box::pin(retried).await {
                 Ok(Retried::First(first)) => request = first,
                 Ok(Retried::Again(first, kept)) => (request, seat) = (first, kept),
@@ -137,7 +135,7 @@ impl Relay {
             request: request.clone(),
             brings,
             level: claim.log_level.clone(),
-            outlet: Outlet::modern(self.sessions.plain(), form, request_id, modern),
+            outlet: Outlet::modern(self.sessions.plain(), form, post.request_id, modern),
             cancelled: CancellationToken::new(),
         };
         let (outlet, cancelled) = (asked.outlet.clone(), asked.cancelled.clone());
