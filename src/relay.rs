@@ -34,6 +34,7 @@ mod outlet;
 mod param_headers;
 mod parked;
 mod places;
+mod post;
 mod presented;
 mod reading;
 mod relist;
@@ -76,6 +77,7 @@ pub use answer::{Answer, Form};
 pub use conversation::Conversation;
 pub use initialize::InitializeError;
 pub use modern::{Claim, ModernAnswer};
+pub use post::Post;
 pub use request::Busy;
 pub use seat::NoSeat;
 
