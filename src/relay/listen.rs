@@ -155,7 +155,7 @@ fn asked(request: &Request, claim: &Claim, form: Form) -> Result<(Filter, Vec<St
     let params = params.map_err(|e| invalid(format!("params cannot be read: {e}")))?;
     let raw = params.get("notifications").filter(|raw| raw.starts_with('{'));
     let raw = raw.ok_or_else(|| invalid("subscriptions/listen needs a `notifications` object".to_owned()))?;
-    let asked = Filter::parse(raw).map_err(invalid)?;
+    let asked = Filter::asked(raw).map_err(invalid)?;
     let tasks = Object::parse(raw).ok().and_then(|all| all.get("taskIds"));
     let declared = CapabilityClass::of(&claim.capabilities).has(Capability::TasksExtension);
     if tasks.is_some_and(|raw| raw != "null") && !declared {

@@ -30,7 +30,6 @@ mod handshake;
 mod matching;
 mod notify;
 mod origin;
-mod pace;
 mod peer;
 mod probe;
 mod reply;
@@ -41,7 +40,6 @@ mod shared;
 mod standalone;
 
 pub use client::HttpClient;
-pub use pace::{Backoff, Pace};
 pub use probe::probe;
 
 /// A session with a Streamable HTTP server.

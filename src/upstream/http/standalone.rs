@@ -8,12 +8,12 @@ use tokio::time::Instant;
 
 use super::body::Form;
 use super::events::{End, Events, is_message};
-use super::pace::Backoff;
 use super::resume::{Cursor, Position};
 use super::session::{Live, Session, Tracking};
 use super::shared::Shared;
 use crate::protocol::header::LAST_EVENT_ID;
 use crate::upstream::Heard;
+use crate::upstream::pace::Backoff;
 
 /// Whether the server ever opened the stream of this session.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
