@@ -62,7 +62,7 @@ impl Relay {
         self: &Arc<Self>,
         session: &Arc<Session>,
         server: &Arc<ServerSettings>,
-        filter: Filter,
+        filter: &Filter,
     ) -> Wanted {
         let whose = whose(session, server);
         let place = Place { whose: whose.clone(), server: server.name.as_str().into() };
@@ -74,7 +74,7 @@ impl Relay {
             let new = || Arc::new(Standing::new(whose.clone(), owner.clone(), server.clone()));
             let standing = self.listens.0.get_or_insert_with(place.clone(), new);
             if Arc::ptr_eq(&standing.server, server)
-                && let Some((filter, version)) = standing.want(&filter, self)
+                && let Some((filter, version)) = standing.want(filter, self)
             {
                 return Wanted { standing, filter, version };
             }
@@ -82,7 +82,7 @@ impl Relay {
                 // Who comes with settings of before must not end what others have of the server as it is now: it gets
                 // one of its own, which ends at once.
                 let standing = new();
-                if let Some((filter, version)) = standing.want(&filter, self) {
+                if let Some((filter, version)) = standing.want(filter, self) {
                     return Wanted { standing, filter, version };
                 }
             }
@@ -104,7 +104,7 @@ impl Relay {
     ) -> Result<Wanted, RpcError> {
         let uri: Arc<str> = uri.into();
         let filter = Filter { lists: Lists::default(), uris: [uri.clone()].into() };
-        let wanted = self.want(session, server, filter);
+        let wanted = self.want(session, server, &filter);
         match wanted.accepted(Instant::now() + server.timeouts.list).await {
             Ok(accepted) if accepted.uris.contains(&uri) => Ok(wanted),
             Ok(_) => {

@@ -168,7 +168,7 @@ impl Relay {
         let deadline = Instant::now() + server.timeouts.list;
         match tokio::time::timeout_at(deadline, self.link(session, server, Pick::First)).await {
             Ok(Ok(connected)) if connected.link.era() == Era::Modern => {
-                let wants = self.want(session, server, wanted.clone());
+                let wants = self.want(session, server, wanted);
                 match wants.accepted(deadline).await {
                     Ok(granted) => (Held::Modern { wanted: wants }, granted),
                     // What it does not take must not stay among what others want of it.

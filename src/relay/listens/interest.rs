@@ -139,7 +139,7 @@ impl Relay {
                 continue;
             }
             let all = same.unwrap_or_default().with(list);
-            let more = self.want(session, server, Filter { lists: all, ..Filter::default() });
+            let more = self.want(session, server, &Filter { lists: all, ..Filter::default() });
             let less = wanted.insert(server.name.as_str().into(), (all, more));
             drop(wanted);
             drop(less);
@@ -159,3 +159,6 @@ pub(in crate::relay) fn list_of(kind: Kind) -> ListType {
         Kind::Resources | Kind::Templates => ListType::Resources,
     }
 }
+
+#[cfg(test)]
+mod tests;
