@@ -34,6 +34,7 @@ mod outlet;
 mod param_headers;
 mod parked;
 mod places;
+mod post;
 mod presented;
 mod reading;
 mod relist;
@@ -76,6 +77,7 @@ pub use answer::{Answer, Form};
 pub use conversation::Conversation;
 pub use initialize::InitializeError;
 pub use modern::{Claim, ModernAnswer};
+pub use post::Post;
 pub use request::Busy;
 pub use seat::NoSeat;
 
@@ -117,8 +119,8 @@ pub struct Relay {
     discoveries: Registry<Arc<str>, Arc<discover::Discovery>>,
     listens: listens::Listens,
     listen_places: listen::ListenPlaces,
-    /// Held by the one who asks a server for its era.
-    probing: Registry<Arc<str>, Arc<era::Asked>>,
+    /// The questions to servers for their eras.
+    probing: Registry<Arc<str>, Arc<era::Asking>>,
     /// Lists of shared links that are being read again.
     relisting: coalesce::Coalesced<relist::TenantListKey>,
     in_flight: usize,

@@ -129,7 +129,9 @@ impl Catalog {
     /// Remembers what a server said of itself. A server that says something new has lists that may be new too.
     pub fn introduce(&self, server: &Arc<ServerSettings>, introduction: &Arc<Introduction>) {
         let shelves = self.of(server);
-        *lock(&shelves.era) = Some(introduction.revision.era());
+        let era = introduction.revision.era();
+        *lock(&shelves.era) = Some(era);
+        self.metrics.server_era(&server.name, era);
         let before = lock(&shelves.introduction).replace(introduction.clone());
         let same = before.is_some_and(|before| {
             let text = |i: &Introduction| {

@@ -22,7 +22,7 @@ use crate::auth::metadata::metadata_url;
 use crate::auth::{Reach, Refusal, RefusalKind};
 use crate::catalog::Endpoint;
 use crate::protocol::header::REQUEST_ID;
-use crate::relay::Caller;
+use crate::relay::{Caller, Form, Post};
 use crate::session::sessions::PrincipalCap;
 use crate::settings::endpoints::SessionPolicy;
 use crate::tenancy::principal::Issuer;
@@ -57,6 +57,16 @@ pub(super) struct Admitted {
     pub(super) caller: Caller,
     pub(super) endpoint: Arc<Endpoint>,
     pub(super) request_id: RequestId,
+}
+
+// === impl Admitted ===
+
+impl Admitted {
+    /// As the relay knows a POST outside any session.
+    pub(super) fn post(&self, form: Form) -> Post<'_> {
+        let request_id = self.request_id.shared();
+        Post { caller: &self.caller, endpoint: &self.endpoint, form, request_id }
+    }
 }
 
 async fn enter(edge: &Arc<Edge>, path: &str, request: Request) -> Response {

@@ -21,6 +21,7 @@ use super::mcp::Admitted;
 use super::post::not_acceptable;
 use super::reply::{Refused, json, json_text, sse};
 use super::sse_body::SseBody;
+use crate::protocol::capability::CapabilityClass;
 use crate::protocol::envelope::Request;
 use crate::protocol::error::Code;
 use crate::protocol::meta::LOG_LEVEL;
@@ -60,10 +61,11 @@ pub(super) fn claim(headers: &HeaderMap, request: &Request) -> Result<Option<Cla
     let revision = headers::served(&claimed.version)?;
     mirrored::method(headers, request.method())?;
     mirrored::name(headers, request.method(), &params)?;
+    let class = CapabilityClass::of(claimed.capabilities);
     let (capabilities, client_info) = (claimed.capabilities.into(), claimed.client_info.map(Into::into));
     let log_level = meta.get(LOG_LEVEL).and_then(text).map(|level| level.as_ref().into());
     let params = mirrored::params(headers, request.method())?;
-    Ok(Some(Claim { revision, capabilities, client_info, log_level, params }))
+    Ok(Some(Claim { revision, capabilities, class, client_info, log_level, params }))
 }
 
 /// Whether any message of a batch claims the modern era, which has no batches.
@@ -86,9 +88,7 @@ pub(super) async fn request(
 ) -> Result<Response, Refused> {
     let id: Box<str> = request.id().into();
     let form = form(accepts, request.method()).map_err(|refused| refused.of(Some(&id)))?;
-    let request_id = admitted.request_id.shared();
-    let served = edge.relay.modern(&admitted.caller, &admitted.endpoint, &claim, request, form, request_id);
-    match served.await {
+    match edge.relay.modern(admitted.post(form), &claim, request).await {
         Ok(ModernAnswer::Json(text)) => Ok(json_text(text)),
         Ok(ModernAnswer::Failed(code, text)) => Ok(json(status(code), text.join())),
         Ok(ModernAnswer::Refused(error)) => {

@@ -34,6 +34,7 @@ pub(super) async fn post(edge: &Arc<Edge>, admitted: Admitted, body: Body) -> Re
     match posted {
         Posted::One(Message::Request(request)) => {
             let claim = modern::claim(headers, &request).map_err(|refused| refused.of(Some(request.id())))?;
+            edge.metrics.request_of(if claim.is_some() { Era::Modern } else { Era::Legacy });
             match claim {
                 Some(claim) => modern::request(edge, admitted, accepts, claim, request).await,
                 None => legacy::post(edge, admitted, accepts, Posted::One(request.into())).await,

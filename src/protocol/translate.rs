@@ -20,7 +20,7 @@ pub use asked::{at_first, check_answer, input_request, input_required, required_
 pub use cache::private;
 pub use capabilities::capabilities;
 pub use item::tool;
-pub use modern_result::{NoResult, modern_result};
+pub use modern_result::{NoResult, Passing, modern_result};
 pub use to_legacy::ToLegacy;
 pub use to_modern::to_modern;
 

@@ -135,7 +135,7 @@ impl Relay {
             let params = self.params_of(serving, route, &link);
             match self.exchange(serving, route, connected, clock, input, params.clone()).await {
                 Ok(ended) => {
-                    let Some(refusal) = Refusal::of(&ended) else { return ended };
+                    let Some(refusal) = Refusal::of(&ended, &link) else { return ended };
                     let mend = self.mend(serving, route, &link, refusal, &params);
                     if mends_left == 0 || Box::pin(mend).await == Mended::No {
                         return Ended::Failed(refusal.error(&server.name));

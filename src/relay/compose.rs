@@ -62,11 +62,14 @@ pub(super) fn compose(
     if *request.method() == Method::Complete && link.introduction().revision < Revision::V2025_06_18 {
         edit = edit.replace_all(without_context(request));
     }
-    Outgoing { message: edit.finish(), mirror: (era == Era::Modern).then(|| mirrored(request, route)) }
+    let mirror = if link.mirrors() { mirrored(request, route) } else { None };
+    Outgoing { message: edit.finish(), mirror }
 }
 
-/// What the headers of a modern request repeat (T43, T44).
-fn mirrored(request: &Request, route: &Route) -> Mirror {
+/// What the headers of a modern request repeat (T43, T44); none if a method of the caller's own cannot stand in one,
+/// which its server then says.
+fn mirrored(request: &Request, route: &Route) -> Option<Mirror> {
+    let header = |text: &str| HeaderValue::from_str(&mirror::encode(text)).ok();
     let method = request.method();
     let named = matches!(
         method,
@@ -77,10 +80,10 @@ fn mirrored(request: &Request, route: &Route) -> Mirror {
             | Method::TasksUpdate
             | Method::TasksCancel
     );
-    let header = |text: &str| HeaderValue::from_str(&mirror::encode(text)).ok();
-    Mirror {
-        method: header(method.as_str()).unwrap_or_else(|| HeaderValue::from_static("")),
-        name: named.then(|| header(&route.target.own)).flatten(),
-        params: Vec::new(),
-    }
+    let name = if named { header(&route.target.own) } else { None };
+    let method = match method {
+        Method::Other(own) => header(own)?,
+        known => HeaderValue::from_static(known.label()),
+    };
+    Some(Mirror { method, name, params: Vec::new() })
 }

@@ -1,5 +1,6 @@
 //! Writing a server's response for the caller: its id, its URIs, and the words of the caller's era.
 
+use super::rounds::{bad_answer, declares_all};
 use super::route::Route;
 use super::serving::Serving;
 use super::uris::uris_in;
@@ -7,8 +8,10 @@ use crate::protocol::edit::{Edit, Text, replaced};
 use crate::protocol::envelope::Response;
 use crate::protocol::error::{Code, Layer, RpcError};
 use crate::protocol::method::Method;
+use crate::protocol::object::Object;
 use crate::protocol::revision::Era;
-use crate::protocol::translate::{Change, NoResult, ToLegacy, modern_result, private, to_modern};
+use crate::protocol::translate::wanted::requests;
+use crate::protocol::translate::{Change, NoResult, Passing, ToLegacy, modern_result, private, to_modern};
 
 /// The response as the caller expects it, from a server of `era`, with some more changed.
 pub(super) fn deliver(
@@ -23,7 +26,7 @@ pub(super) fn deliver(
     changes.extend(more);
     match (session.revision().era(), era) {
         (Era::Legacy, Era::Legacy) => {}
-        (Era::Modern, Era::Modern) => match modern_result(response) {
+        (Era::Modern, Era::Modern) => match passing(serving, route, response) {
             Ok(change) => {
                 changes.extend(change);
                 // What goes by other names here, or is one part of many, is nobody's but the caller's (K5).
@@ -31,10 +34,10 @@ pub(super) fn deliver(
                     changes.extend(private(response));
                 }
             }
-            Err(why) => {
+            Err(error) => {
                 let (server, id) = (route.target.server.name.as_str(), serving.outlet.request_id());
-                tracing::warn!(request.id = %id, server, %why, "a server's answer cannot be used");
-                return unusable(server, &why).to_message(Some(request.id()), Some(&id)).into();
+                tracing::warn!(request.id = %id, server, reason = error.reason, "a server's answer cannot be used: {}", error.message);
+                return error.to_message(Some(request.id()), Some(&id)).into();
             }
         },
         (Era::Modern, Era::Legacy) => changes.extend(to_modern(request.method(), response)),
@@ -48,6 +51,20 @@ pub(super) fn deliver(
     }
     let edit = Edit::of(response.bytes()).replace(response.id_span(), request.id());
     edit.replace_all(changes).finish_text(response.bytes())
+}
+
+/// What a result of one modern server lacks for its modern caller, who may be asked only what it declared (R4).
+fn passing(serving: Serving<'_>, route: &Route, response: &Response) -> Result<Option<Change>, RpcError> {
+    let server = route.target.server.name.as_str();
+    match modern_result(response).map_err(|why| unusable(server, &why))? {
+        Passing::AsIs => Ok(None),
+        Passing::Completed(change) => Ok(Some(change)),
+        Passing::Wanting => {
+            let result = response.result().and_then(|raw| Object::parse(raw).ok()).unwrap_or_default();
+            let wanted = requests(&result).map_err(|why| bad_answer(server, why))?;
+            declares_all(server, serving.session.greeting.class, &wanted).map(|()| None)
+        }
+    }
 }
 
 /// M13: whatever the server meant, no caller of its era can tell.

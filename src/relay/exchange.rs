@@ -9,8 +9,8 @@ use bytes::Bytes;
 use super::Session;
 use super::ask::{self, Belonging};
 use super::clock::Clock;
-use super::outlet::{ForModern, Outlet};
-use super::parked;
+use super::outlet::Outlet;
+use super::parked::{self, ForModern};
 use super::tasks::{about_task, renamed};
 use crate::protocol::edit::Edit;
 use crate::protocol::envelope::{Notification, Request, Span};
@@ -75,9 +75,7 @@ impl Exchange {
             let _ = self.outlet.emit_soon(EventKind::Progress { exchange: self.number }, message);
         }
     }
-}
 
-impl Exchange {
     /// The same for a modern caller, who may be between two requests of the call.
     fn progress_for(&self, modern: &ForModern, message: &Notification) {
         if let Some(text) = modern.wanted.progress(self.caller_token.as_deref(), message)

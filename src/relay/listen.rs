@@ -21,7 +21,7 @@ use super::seat::{Known, NoSeat, Seat};
 use super::tasks::{TaskListener, TaskListens, needs_tasks, task_ids};
 use super::{Caller, Claim, Form, ModernAnswer, Relay, Session};
 use crate::catalog::{Endpoint, Kind};
-use crate::protocol::capability::{Capability, CapabilityClass};
+use crate::protocol::capability::Capability;
 use crate::protocol::envelope::Request;
 use crate::protocol::error::{Code, RpcError};
 use crate::protocol::listen::Filter;
@@ -157,7 +157,7 @@ fn asked(request: &Request, claim: &Claim, form: Form) -> Result<(Filter, Vec<St
     let raw = raw.ok_or_else(|| invalid("subscriptions/listen needs a `notifications` object".to_owned()))?;
     let asked = Filter::asked(raw).map_err(invalid)?;
     let tasks = Object::parse(raw).ok().and_then(|all| all.get("taskIds"));
-    let declared = CapabilityClass::of(&claim.capabilities).has(Capability::TasksExtension);
+    let declared = claim.class.has(Capability::TasksExtension);
     if tasks.is_some_and(|raw| raw != "null") && !declared {
         return Err(needs_tasks());
     }

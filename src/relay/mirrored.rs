@@ -101,12 +101,12 @@ impl Relay {
 // === impl Refusal ===
 
 impl Refusal {
-    /// Whether a call ended by one.
-    pub(super) fn of(ended: &Ended) -> Option<Self> {
+    /// Whether a call ended by one; a server without headers has none to refuse.
+    pub(super) fn of(ended: &Ended, link: &Link) -> Option<Self> {
         let Ended::Answered(response, Era::Modern) = ended else { return None };
         let error = Object::parse(response.error()?).ok()?;
         match error.get("code")? {
-            "-32020" => Some(Self::Headers),
+            "-32020" if link.mirrors() => Some(Self::Headers),
             "-32022" if is_supported(&error) => Some(Self::Version),
             "-32022" => Some(Self::NoVersion),
             _ => None,

@@ -11,16 +11,19 @@ use http::{HeaderName, HeaderValue};
 use tokio_util::sync::{CancellationToken, DropGuard};
 
 use super::lanes::Taken;
-use super::outlet::{ForModern, Outlet};
-use super::parked::{Carried, Questions, Retried, Served, Wanted, Work, can_be_asked, mentions_state};
+use super::outlet::Outlet;
+use super::parked::{
+    Carried, ForModern, Questions, Retried, Served, Wanted, Work, can_be_asked, mentions_state,
+};
 use super::request::{Next, no_such_method, unknown};
 use super::route::Route;
 use super::running::Running;
 use super::seat::{Known, NoSeat};
 use super::serving::Serving;
 use super::shared::Pick;
-use super::{Caller, Form, Relay, Session};
+use super::{Post, Relay, Session};
 use crate::catalog::{Endpoint, Kind};
+use crate::protocol::capability::CapabilityClass;
 use crate::protocol::edit::Text;
 use crate::protocol::envelope::Request;
 use crate::protocol::error::{Code, RpcError};
@@ -36,6 +39,8 @@ pub struct Claim {
     pub revision: Revision,
     /// The client capabilities, as a raw JSON object (M2).
     pub capabilities: Box<str>,
+    /// What they amount to.
+    pub class: CapabilityClass,
     /// The client's name and version, as a raw JSON object, if it gave them (M3).
     pub client_info: Option<Box<str>>,
     /// The least severe log messages wanted with the response, if any are (M4).
@@ -90,19 +95,17 @@ impl Relay {
     /// Dropping the future, or the guard of the stream it gave, cancels the request.
     pub async fn modern(
         self: &Arc<Self>,
-        caller: &Caller,
-        endpoint: &Arc<Endpoint>,
+        post: Post<'_>,
         claim: &Claim,
         request: Request,
-        form: Form,
-        request_id: Arc<str>,
     ) -> Result<ModernAnswer, NoSeat> {
+        let Post { caller, endpoint, form, .. } = post;
         if *request.method() == Method::Listen {
             return self.listen(caller, endpoint, claim, &request, form).await;
         }
         let (mut request, mut brings, mut seat) = (request, Brings::Nothing, None);
         if mentions_state(&request) {
-            let retried = self.retried(caller, endpoint, claim, request, form, request_id.clone());
+            let retried = self.retried(&post, claim, request);
             match Box::pin(retried).await {
                 Ok(Retried::First(first)) => request = first,
                 Ok(Retried::Again(first, kept)) => (request, seat) = (first, kept),
@@ -119,10 +122,10 @@ impl Relay {
             self.metrics.request(request.method().label(), CallOutcome::RpcError);
             return Ok(ModernAnswer::Refused(error));
         }
-        let class = seat.session.greeting.class;
         let modern = ForModern {
             wanted: Wanted::new(claim.log_level.as_deref()),
-            questions: can_be_asked(request.method()).then(|| Questions::new(class)),
+            // By what this request declares: a kept seat may be in the session of one that declared more (R4).
+            questions: can_be_asked(request.method()).then(|| Questions::new(claim.class)),
             lane: OnceLock::new(),
             again: OnceLock::new(),
         };
@@ -132,7 +135,7 @@ impl Relay {
             request: request.clone(),
             brings,
             level: claim.log_level.clone(),
-            outlet: Outlet::modern(self.sessions.plain_streams(), form, request_id, modern),
+            outlet: Outlet::modern(self.sessions.plain(), form, post.request_id, modern),
             cancelled: CancellationToken::new(),
         };
         let (outlet, cancelled) = (asked.outlet.clone(), asked.cancelled.clone());

@@ -3,18 +3,17 @@
 //! That of a modern caller may be turned from one POST to the next, while the call that speaks through it goes on.
 
 use std::sync::atomic::{AtomicBool, Ordering::Relaxed};
-use std::sync::{Arc, Mutex, OnceLock};
+use std::sync::{Arc, Mutex};
 
 use bytes::Bytes;
 use tokio::sync::Notify;
 
 use super::answer::Form;
-use super::lanes::Lane;
-use super::parked::{Kept, Questions, Round, Wanted};
+use super::parked::ForModern;
 use crate::protocol::edit::one_line;
 use crate::session::log::EventKind;
 use crate::session::stream::Wake;
-use crate::session::{Reader, StreamId, Streams};
+use crate::session::{PlainStreams, Reader, StreamId, Streams};
 use crate::store::lock;
 
 /// Where the messages for one POST go.
@@ -27,10 +26,19 @@ pub(super) struct Outlet {
     modern: Option<ForModern>,
 }
 
+/// Which streams that of a POST is one of.
+#[derive(Debug)]
+pub(super) enum Among {
+    /// Those of its session.
+    Session(Arc<Streams>),
+    /// It is alone; nobody can come back to it.
+    Alone(PlainStreams),
+}
+
 /// The POST that messages are for.
 #[derive(Debug)]
 struct Aim {
-    streams: Arc<Streams>,
+    streams: Among,
     form: Form,
     /// The id of the HTTP request, for errors and log lines.
     request_id: Arc<str>,
@@ -42,22 +50,9 @@ enum State {
     /// Nothing was sent; the answer may still be JSON.
     Pending,
     /// A stream began; its reader waits for the connection to take it.
-    Begun { id: StreamId, reader: Option<Reader> },
+    Begun { streams: Arc<Streams>, id: StreamId, reader: Option<Reader> },
     /// Nothing can be sent any more: the caller left before anything was, or has its answer.
     Shut,
-}
-
-/// What else there is for a modern caller.
-#[derive(Debug)]
-pub(super) struct ForModern {
-    /// What it wants to hear.
-    pub(super) wanted: Wanted,
-    /// What it is asked; only some methods can be answered with questions (R1).
-    pub(super) questions: Option<Questions>,
-    /// The lane its call takes, if it must take one.
-    pub(super) lane: OnceLock<Arc<Lane>>,
-    /// Set if its call is to be made again by a retry.
-    pub(super) again: OnceLock<Kept>,
 }
 
 /// The stream of a POST that has its answer, to put that on.
@@ -72,21 +67,21 @@ pub(super) struct Left {
 // === impl Outlet ===
 
 impl Outlet {
-    pub(super) fn new(streams: Arc<Streams>, form: Form, request_id: Arc<str>) -> Arc<Self> {
+    pub(super) fn new(streams: Among, form: Form, request_id: Arc<str>) -> Arc<Self> {
         Arc::new(Self::with(streams, form, request_id, None))
     }
 
     /// One for a modern caller.
     pub(super) fn modern(
-        streams: Arc<Streams>,
+        streams: PlainStreams,
         form: Form,
         request_id: Arc<str>,
         modern: ForModern,
     ) -> Arc<Self> {
-        Arc::new(Self::with(streams, form, request_id, Some(modern)))
+        Arc::new(Self::with(Among::Alone(streams), form, request_id, Some(modern)))
     }
 
-    fn with(streams: Arc<Streams>, form: Form, request_id: Arc<str>, modern: Option<ForModern>) -> Self {
+    fn with(streams: Among, form: Form, request_id: Arc<str>, modern: Option<ForModern>) -> Self {
         let aim = Aim { streams, form, request_id, state: State::Pending };
         Self { aim: Mutex::new(aim), begun: Notify::new(), unsettled: AtomicBool::new(false), modern }
     }
@@ -96,22 +91,9 @@ impl Outlet {
         self.modern.as_ref()
     }
 
-    /// The open questions of its call, if its caller can be asked by the answer to its request.
-    pub(super) fn questions(&self) -> Option<&Questions> {
-        self.modern.as_ref()?.questions.as_ref()
-    }
-
-    /// Waits until the caller must be asked something; for ever, if it cannot be asked.
-    pub(super) async fn round(&self) -> Round {
-        match self.questions() {
-            Some(questions) => questions.round().await,
-            None => std::future::pending().await,
-        }
-    }
-
     /// Turns to the caller's next POST.
-    pub(super) fn turn_to(&self, streams: Arc<Streams>, form: Form, request_id: Arc<str>) {
-        *lock(&self.aim) = Aim { streams, form, request_id, state: State::Pending };
+    pub(super) fn turn_to(&self, streams: PlainStreams, form: Form, request_id: Arc<str>) {
+        *lock(&self.aim) = Aim { streams: Among::Alone(streams), form, request_id, state: State::Pending };
     }
 
     /// The POST gets its answer; what comes before the next one finds no way to the caller. Gives its stream, which
@@ -121,9 +103,8 @@ impl Outlet {
         if aim.form == Form::SseOnly {
             aim.begin(&self.begun);
         }
-        let streams = aim.streams.clone();
         match std::mem::replace(&mut aim.state, State::Shut) {
-            State::Begun { id, reader } => Some(Left { streams, id, reader }),
+            State::Begun { streams, id, reader } => Some(Left { streams, id, reader }),
             State::Pending | State::Shut => None,
         }
     }
@@ -244,8 +225,8 @@ impl Outlet {
         if aim.form == Form::JsonOnly {
             return None;
         }
-        let id = aim.begin(&self.begun)?;
-        Some((aim.streams.clone(), id))
+        aim.begin(&self.begun)?;
+        aim.stream()
     }
 }
 
@@ -257,9 +238,13 @@ impl Aim {
             State::Begun { id, .. } => Some(*id),
             State::Shut => None,
             State::Pending => {
-                let reader = self.streams.begin_post();
+                let streams = match &self.streams {
+                    Among::Session(streams) => streams.clone(),
+                    Among::Alone(plain) => plain.open(),
+                };
+                let reader = streams.begin_post();
                 let id = reader.stream();
-                self.state = State::Begun { id, reader: Some(reader) };
+                self.state = State::Begun { streams, id, reader: Some(reader) };
                 begun.notify_one();
                 Some(id)
             }
@@ -268,7 +253,7 @@ impl Aim {
 
     fn stream(&self) -> Option<(Arc<Streams>, StreamId)> {
         match &self.state {
-            State::Begun { id, .. } => Some((self.streams.clone(), *id)),
+            State::Begun { streams, id, .. } => Some((streams.clone(), *id)),
             State::Pending | State::Shut => None,
         }
     }

@@ -9,6 +9,7 @@
 mod answer;
 mod ask;
 mod carried;
+mod for_modern;
 mod questions;
 mod retry;
 mod room;
@@ -24,7 +25,6 @@ use bytes::Bytes;
 use tokio::sync::oneshot;
 
 use super::outlet::Outlet;
-use super::seat::Seat;
 use super::{Relay, Session};
 use crate::protocol::object::Object;
 use crate::protocol::translate::input_required;
@@ -32,19 +32,20 @@ use crate::store::{Registry, lock};
 
 pub(super) use ask::{ask, on_turn, only, take_back};
 pub(super) use carried::{Carried, Served, Work};
+pub(super) use for_modern::ForModern;
 pub(super) use questions::{Questions, Round, Unanswered};
 pub(super) use retry::{Retried, can_be_asked, mentions_state};
 pub(super) use room::{Room, SessionRoom};
-pub(super) use url::Kept;
 pub(super) use wanted::Wanted;
 
 use state::{GoesOn, State, request_digest};
+use url::KeptSeat;
 
 /// The parked calls of this process.
 pub(super) struct ParkedCalls {
     slots: Registry<u64, Arc<Slot>>,
     /// Seats of calls that ended and are to be made again.
-    seats: Registry<u64, Arc<Mutex<Option<Seat>>>>,
+    seats: Registry<u64, Arc<KeptSeat>>,
     next: AtomicU64,
     /// How many there may be.
     pub(super) room: Arc<Room>,
@@ -144,11 +145,12 @@ impl Relay {
                 () = self.stopping.cancelled() => break None,
             }
         };
+        // Before it is given: whoever wanted it may be gone, and then nobody else would.
+        self.parked.slots.remove(&call);
         match taker {
             // If who wanted it has left again, it comes back and is cancelled.
             Some(taker) => drop(taker.send(carried)),
             None => {
-                self.parked.slots.remove(&call);
                 if let Some(questions) = carried.outlet.questions() {
                     questions.refuse_all(Unanswered::TooLate);
                 }

@@ -8,7 +8,7 @@ use futures_util::FutureExt as _;
 use tokio_util::sync::CancellationToken;
 
 use super::answer::{Answer, Form, Work, answer};
-use super::outlet::Outlet;
+use super::outlet::{Among, Outlet};
 use super::route::{Route, meta_of};
 use super::running::Running;
 use super::serving::Serving;
@@ -76,7 +76,7 @@ impl Relay {
         for _ in &requests {
             running.push(session.run(self.in_flight).ok_or(Busy::Requests)?);
         }
-        let outlet = Outlet::new(session.streams.clone(), form, request_id);
+        let outlet = Outlet::new(Among::Session(session.streams.clone()), form, request_id);
         Ok(self.serve_all(session, endpoint, requests, outlet, batching, running).await)
     }
 

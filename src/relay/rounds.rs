@@ -18,11 +18,12 @@ use super::presented::presented;
 use super::route::Route;
 use super::serving::Serving;
 use super::shared::Pick;
-use crate::protocol::envelope::{Message, Response};
+use crate::protocol::capability::CapabilityClass;
+use crate::protocol::envelope::{Message, Request, Response};
 use crate::protocol::error::{Code, Layer, RpcError};
 use crate::protocol::method::Method;
 use crate::protocol::object::{Object, quoted, text};
-use crate::protocol::revision::Era;
+use crate::protocol::revision::{Era, Revision};
 use crate::protocol::translate::wanted::{self, InputRequest, InputRequired, ModernResult};
 use crate::upstream::{Backoff, Pace, Refused, Reply};
 
@@ -42,6 +43,22 @@ pub(super) fn are_wanted(serving: Serving<'_>, ended: &Ended) -> bool {
     let Ended::Answered(response, Era::Modern) = ended else { return false };
     serving.session.revision().era() == Era::Legacy
         && !matches!(wanted::read(serving.request.method(), response), ModernResult::Complete)
+}
+
+/// R4: a server may ask for nothing that its client did not declare.
+///
+/// # Errors
+/// `undeclared_input_request`
+pub(super) fn declares_all(
+    server: &str,
+    declared: CapabilityClass,
+    requests: &[InputRequest<'_>],
+) -> Result<(), RpcError> {
+    let is_undeclared = |request: &&InputRequest<'_>| {
+        let params = request.params.and_then(|raw| Object::parse(raw).ok());
+        !ask::capability_for(&request.method, params.as_ref()).is_some_and(|needed| declared.has(needed))
+    };
+    requests.iter().find(is_undeclared).map_or(Ok(()), |request| Err(undeclared(server, &request.method)))
 }
 
 // === impl Input ===
@@ -112,19 +129,17 @@ impl Relay {
         let Serving { session, .. } = serving;
         let server = &route.target.server;
         let declared = presented(session, server).class;
-        for request in &wanted.requests {
-            let params = request.params.and_then(|raw| Object::parse(raw).ok());
-            let needed = ask::capability_for(&request.method, params.as_ref());
-            if needed.is_none_or(|needed| !declared.has(needed)) {
-                return Err(Ended::Failed(undeclared(&server.name, &request.method)));
-            }
-        }
+        declares_all(&server.name, declared, &wanted.requests).map_err(Ended::Failed)?;
+        let questions =
+            wanted.requests.iter().map(|request| question(&server.name, session.revision(), request));
+        let questions = questions.collect::<Result<Vec<_>, _>>().map_err(Ended::Failed)?;
         let link = self.link(session, server, Pick::Any);
         let connected = self.unless_over(serving, route, clock, link).await?;
         let connected = connected.map_err(|failure| Ended::Failed(failed(failure)))?;
         // While this lives the questions are open; when it goes, the caller is told of those without an answer.
         let underway = self.begin(serving, route, connected, clock);
-        let asked = wanted.requests.iter().map(|request| asked(serving, &underway.exchange, request));
+        let all = wanted.requests.iter().zip(&questions);
+        let asked = all.map(|(request, question)| asked(serving, &underway.exchange, request, question));
         let asked: Vec<_> = asked.collect();
         self.unless_over(serving, route, clock, try_join_all(asked)).await?.map_err(Ended::Failed)
     }
@@ -151,20 +166,27 @@ impl Relay {
     }
 }
 
+/// What a server wants to know, as a legacy caller of `revision` is asked it.
+fn question(server: &str, revision: Revision, request: &InputRequest<'_>) -> Result<Request, RpcError> {
+    let message = request.message(revision, || uuid::Uuid::new_v4().to_string());
+    match Message::parse(message.into()) {
+        Ok(Message::Request(question)) => Ok(question),
+        _ => Err(bad_answer(server, "one of its inputRequests cannot be written for this client")),
+    }
+}
+
 /// Asks one question, at once; the future gives its key and its answer.
 fn asked<'a>(
     serving: Serving<'a>,
     exchange: &Arc<Exchange>,
     request: &'a InputRequest<'_>,
+    question: &Request,
 ) -> impl Future<Output = Result<(String, String), RpcError>> + 'a {
     let Serving { session, .. } = serving;
     let server = &exchange.server;
     let (sender, answer) = oneshot::channel();
-    let message = request.message(session.revision(), || uuid::Uuid::new_v4().to_string());
-    if let Ok(Message::Request(question)) = Message::parse(message.into()) {
-        let reply = Reply::told(question.id(), move |said| drop(sender.send(said)));
-        ask::ask(session, server, &Belonging::Call(exchange.clone()), &question, reply);
-    }
+    let reply = Reply::told(question.id(), move |said| drop(sender.send(said)));
+    ask::ask(session, server, &Belonging::Call(exchange.clone()), question, reply);
     let server = server.name.clone();
     async move {
         let said = answer.await.unwrap_or_else(|_| Err(Refused::gone()));
@@ -205,7 +227,7 @@ fn undeclared(server: &str, method: &Method) -> RpcError {
     RpcError::new(Code::Internal, "undeclared_input_request", message).at(server, Layer::Call)
 }
 
-fn bad_answer(server: &str, why: &str) -> RpcError {
+pub(super) fn bad_answer(server: &str, why: &str) -> RpcError {
     let message = format!("Server `{server}` answered with what its protocol does not allow: {why}.");
     RpcError::new(Code::Internal, "bad_result", message).at(server, Layer::Call)
 }
@@ -214,3 +236,6 @@ fn too_many(server: &str) -> RpcError {
     let message = format!("Server `{server}` wanted input {MOST_ROUNDS} times in one call, and then again.");
     RpcError::new(Code::Internal, "too_many_rounds", message).at(server, Layer::Call)
 }
+
+#[cfg(test)]
+mod tests;

@@ -112,11 +112,7 @@ impl Relay {
             RpcError::new(Code::ResourceNotFound, "unknown_resource", message)
         })
     }
-}
 
-// === impl Relay ===
-
-impl Relay {
     /// Where a URI leads by all that is known; asks no server.
     pub(super) fn known_uri(
         self: &Arc<Self>,
@@ -138,17 +134,7 @@ impl Relay {
         }
         templated(uri, &self.view(session, endpoint, Kind::Templates))
     }
-}
 
-/// Where a URI leads by the templates: to the template's server; the URI is the caller's own.
-fn templated(uri: &str, templates: &View) -> Option<Target> {
-    let found = templates.target(uri).or_else(|| templates.expanded_target(uri))?;
-    Some(Target { server: found.server.clone(), own: uri.into() })
-}
-
-// === impl Relay ===
-
-impl Relay {
     /// Servers need not list what they can read: if only one of them has resources at all, it may know the URI.
     pub(super) fn only_one_with_resources(&self, endpoint: &Endpoint, uri: &str) -> Option<Target> {
         let has = |server: &&Arc<ServerSettings>| {
@@ -160,6 +146,12 @@ impl Relay {
         let only = servers.next().filter(|_| servers.next().is_none())?;
         Some(Target { server: only.clone(), own: uri.into() })
     }
+}
+
+/// Where a URI leads by the templates: to the template's server; the URI is the caller's own.
+fn templated(uri: &str, templates: &View) -> Option<Target> {
+    let found = templates.target(uri).or_else(|| templates.expanded_target(uri))?;
+    Some(Target { server: found.server.clone(), own: uri.into() })
 }
 
 /// Which servers' lists are not known at present, for a person who misses something.

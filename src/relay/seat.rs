@@ -39,6 +39,8 @@ pub(super) struct Known<'a> {
     pub(super) revision: Revision,
     /// A raw JSON object.
     pub(super) capabilities: &'a str,
+    /// What they amount to.
+    pub(super) class: CapabilityClass,
     /// A raw JSON object.
     pub(super) client_info: Option<&'a str>,
 }
@@ -57,8 +59,8 @@ impl Seat {
 impl<'a> Known<'a> {
     /// What a modern request says of its caller.
     pub(super) fn of(claim: &'a Claim) -> Self {
-        let Claim { revision, capabilities, client_info, .. } = claim;
-        Self { revision: *revision, capabilities, client_info: client_info.as_deref() }
+        let Claim { revision, capabilities, class, client_info, .. } = claim;
+        Self { revision: *revision, capabilities, class: *class, client_info: client_info.as_deref() }
     }
 }
 
@@ -75,7 +77,7 @@ impl Relay {
         endpoint: &Endpoint,
         known: &Known<'_>,
     ) -> Result<Seat, NoSeat> {
-        let class = CapabilityClass::of(known.capabilities);
+        let class = known.class;
         let binding = Binding { principal: caller.binding, endpoint: endpoint.path.clone() };
         let alone = caller.is_anybody().then(|| self.sessions.alone());
         let key = ImplicitKey { binding, revision: known.revision, class, alone };

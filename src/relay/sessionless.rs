@@ -5,11 +5,11 @@
 
 use std::sync::Arc;
 
-use super::outlet::Outlet;
+use super::outlet::{Among, Outlet};
 use super::request::Batching;
 use super::seat::{Known, NoSeat};
-use super::{Answer, Busy, Caller, Form, Relay};
-use crate::catalog::Endpoint;
+use super::{Answer, Busy, Post, Relay};
+use crate::protocol::capability::CapabilityClass;
 use crate::protocol::envelope::Request;
 use crate::protocol::revision::Revision;
 
@@ -20,23 +20,20 @@ impl Relay {
     ///
     /// # Errors
     /// [`NoSeat`]
-    #[expect(clippy::too_many_arguments, reason = "a POST is all of this")]
     pub async fn sessionless(
         self: &Arc<Self>,
-        caller: &Caller,
-        endpoint: &Arc<Endpoint>,
+        post: Post<'_>,
         revision: Revision,
         requests: Vec<Request>,
-        form: Form,
         batching: Batching,
-        request_id: Arc<str>,
     ) -> Result<Answer, NoSeat> {
-        let seat = self.seat(caller, endpoint, &Known { revision, capabilities: "{}", client_info: None })?;
+        let known = Known { revision, capabilities: "{}", class: CapabilityClass::NONE, client_info: None };
+        let seat = self.seat(post.caller, post.endpoint, &known)?;
         let session = seat.session.clone();
         // The seat counts for the first.
         let others = requests.iter().skip(1).map(|_| session.run(self.in_flight).ok_or(Busy::Requests));
         let others = others.collect::<Result<Vec<_>, _>>()?;
-        let outlet = Outlet::new(self.sessions.plain_streams(), form, request_id);
-        Ok(self.serve_all(&session, endpoint, requests, outlet, batching, (seat, others)).await)
+        let outlet = Outlet::new(Among::Alone(self.sessions.plain()), post.form, post.request_id);
+        Ok(self.serve_all(&session, post.endpoint, requests, outlet, batching, (seat, others)).await)
     }
 }

@@ -8,8 +8,7 @@ use std::time::{Duration, Instant, SystemTime};
 use super::implicit::{ImplicitKey, ImplicitSessions, Opened};
 use super::live::{Attachment, Binding, Greeting, Place};
 use super::log::Budget;
-use super::{Session, SessionId, Streams};
-use crate::protocol::revision::Revision;
+use super::{PlainStreams, Session, SessionId, Streams};
 use crate::settings::{SessionSettings, StreamSettings};
 use crate::store::record::ReplicaId;
 use crate::store::sessions::Change;
@@ -218,8 +217,12 @@ impl<A: Attachment> Sessions<A> {
 
     /// Streams for one answer that nobody can come back to.
     pub fn plain_streams(&self) -> Arc<Streams> {
-        let (settings, budget) = (self.streams.clone(), self.budget.clone());
-        Arc::new(Streams::new(settings, Revision::LATEST, Epoch::FIRST, budget))
+        self.plain().open()
+    }
+
+    /// The same for an answer that may need none.
+    pub fn plain(&self) -> PlainStreams {
+        PlainStreams { settings: self.streams.clone(), budget: self.budget.clone() }
     }
 
     /// Ends a session; `false` if it was already ended.

@@ -5,6 +5,7 @@
 //! and touch an atomic; no lock, no allocation. `families` declares the metrics, `children` resolves them.
 
 mod children;
+mod eras;
 mod families;
 
 use std::fmt;
@@ -14,11 +15,14 @@ use std::time::{Duration, SystemTime, UNIX_EPOCH};
 use arc_swap::ArcSwap;
 use prometheus::{IntCounter, Registry, TextEncoder};
 
+pub use eras::Translated;
+
 use children::{EndpointChildren, Named, ServerChildren, Words};
+use eras::Eras;
 use families::Families;
 
 use crate::protocol::method::Method;
-use crate::protocol::revision::Revision;
+use crate::protocol::revision::{Era, Revision};
 
 /// The metrics of one gateway.
 pub struct Metrics {
@@ -28,6 +32,7 @@ pub struct Metrics {
     endpoints: ArcSwap<Named<EndpointChildren>>,
     requests: Words<[IntCounter; CallOutcome::ALL.len()]>,
     auth_attempts: Words<Words<IntCounter>>,
+    eras: Eras,
 }
 
 /// How an attempt to come in can end: well, or by the reason of a refusal.
@@ -93,6 +98,7 @@ impl Metrics {
         let auth_attempts = Words::resolve(&["jwt", "api_key", "none"], |scheme| {
             Words::resolve(AUTH_OUTCOMES, |o| families.auth_attempts_total.with_label_values(&[scheme, o]))
         });
+        let eras = Eras::resolve(&families);
         let metrics = Self {
             servers: ArcSwap::from_pointee(Named::none(&families)),
             endpoints: ArcSwap::from_pointee(Named::none(&families)),
@@ -100,6 +106,7 @@ impl Metrics {
             families,
             requests,
             auth_attempts,
+            eras,
         };
         metrics.start_at_zero();
         metrics.register(servers, endpoints);
@@ -153,6 +160,31 @@ impl Metrics {
         if let Some(requests) = self.requests.of(method).get(outcome as usize) {
             requests.inc();
         }
+    }
+
+    /// A caller's request is written in this era.
+    pub fn request_of(&self, era: Era) {
+        self.eras.request(era);
+    }
+
+    /// Something was translated from this era to the other.
+    pub fn translated(&self, from: Era, what: Translated) {
+        self.eras.translated(from, what);
+    }
+
+    /// A call waits for its caller.
+    pub fn call_parked(&self) {
+        self.families.parked_calls.inc();
+    }
+
+    /// A call does so no longer.
+    pub fn call_unparked(&self) {
+        self.families.parked_calls.dec();
+    }
+
+    /// A server was found to speak this era.
+    pub fn server_era(&self, server: &str, era: Era) {
+        self.servers.load().of(server).era.found(era);
     }
 
     /// A session began.

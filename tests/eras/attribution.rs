@@ -176,6 +176,54 @@ async fn over_stdio_a_call_that_waits_for_its_caller_keeps_nobody() {
     assert_eq!(heard(&done), "A");
 }
 
+/// X35, T54: a retry that waits for its turn has not begun: one that is closed meanwhile harms nothing, and the next
+/// one goes on with the call.
+#[tokio::test]
+async fn a_retry_that_is_closed_while_it_waits_for_its_turn_harms_nothing() {
+    let gateway = TestGateway::new().stdio("u1", &[]).adjust(auto).start().await;
+    let caller = modern(&gateway, "/mcp").with(everything());
+    let asked = caller.call("a", "tools/call", asking("a")).await;
+    let running = caller.call("s", "tools/call", tool("mcp_u1_sleep", json!({"ms": 1500})));
+    let meanwhile = async {
+        caller.call(1, "tools/list", json!({})).await;
+        let retry = answer(&caller, &asked, asking("a"), "never");
+        let closed = tokio::time::timeout(Duration::from_millis(300), retry).await;
+        assert!(closed.is_err(), "it waits for its turn, and is closed: {closed:?}");
+        answer(&caller, &asked, asking("a"), "A").await
+    };
+    let (slept, done) = tokio::join!(running, meanwhile);
+    assert!(slept["result"].is_object(), "{slept}");
+    assert_eq!(heard(&done), "A", "{done}");
+}
+
+/// X35: a retry whose turn does not come in time says so, and what it came with is as good as before: here for what
+/// became of its call in the end.
+#[tokio::test]
+async fn a_retry_that_waited_too_long_for_its_turn_may_come_again() {
+    let short = |s: &mut mcpgate::settings::ServerSettings| s.timeouts.total = Duration::from_millis(800);
+    let gateway = TestGateway::new().stdio("u1", &[]).adjust(auto).adjust(short).start().await;
+    let caller = modern(&gateway, "/mcp").with(everything());
+    caller.call(0, "tools/list", json!({})).await;
+    let asked = caller.call("a", "tools/call", asking("a")).await;
+    // The first runs for all its time, and so does the one behind it, for which the retry waits too long.
+    let sleeping = || caller.call("s", "tools/call", tool("mcp_u1_sleep", json!({"ms": 60_000})));
+    let behind = async {
+        caller.call(1, "tools/list", json!({})).await;
+        sleeping().await
+    };
+    let meanwhile = async {
+        for n in 0..3 {
+            caller.call(n, "tools/list", json!({})).await;
+        }
+        let busy = answer(&caller, &asked, asking("a"), "early").await;
+        (busy, answer(&caller, &asked, asking("a"), "A").await)
+    };
+    let (_, _, (busy, done)) = tokio::join!(sleeping(), behind, meanwhile);
+    let reason = |answer: &Value| answer["error"]["data"]["mcpgate"]["reason"].clone();
+    assert_eq!((reason(&busy), reason(&done)), (json!("busy"), json!("timed_out")), "{busy} {done}");
+    assert_eq!(done["id"], "A");
+}
+
 /// X35: a call whose turn does not come in time says so; it did not run.
 #[tokio::test]
 async fn a_call_that_waited_too_long_for_its_turn_says_so() {

@@ -429,3 +429,37 @@ async fn a_shared_modern_server_is_found_out_too() {
     assert_eq!(server.count(rpc("initialize")), 0);
     assert_eq!(server.count(rpc("server/discover")), 1);
 }
+
+/// R4: a modern server may ask a modern caller only what its request declared; what cannot be read is not handed on.
+#[tokio::test]
+async fn a_modern_caller_is_asked_only_what_it_declared() {
+    let server = HttpServer::modern().await;
+    let gateway = gateway(&server).await;
+    let bare = modern(&gateway, "/servers/u1/mcp");
+    let able = bare.clone().with(json!({ "elicitation": {}, "roots": {} }));
+    let form = json!({ "message": "?", "requestedSchema": { "type": "object", "properties": {} } });
+    let wants = json!({
+        "resultType": "input_required", "requestState": "s",
+        "inputRequests": { "r": { "method": "roots/list" }, "e": { "method": "elicitation/create", "params": form } },
+    });
+    for (method, params) in [
+        ("tools/call", tool("echo", json!({}))),
+        ("prompts/get", json!({ "name": "p" })),
+        ("resources/read", json!({ "uri": "x:1" })),
+    ] {
+        server.on(rpc(method), Answer::result(&wants.to_string()));
+        let refused = bare.call(1, method, params.clone()).await;
+        assert_eq!(reason(&refused), Some("undeclared_input_request"), "{method}: {refused}");
+        assert!(refused["error"]["message"].as_str().unwrap().contains("`u1`"), "{refused}");
+        let asked = able.call(2, method, params).await;
+        assert_eq!(asked["result"], wants, "{method}: {asked}");
+    }
+    let twice = r#"{"resultType":"input_required","inputRequests":{"r":{"method":"roots/list","method":"sampling/createMessage","params":{}}}}"#;
+    server.on(rpc("tools/call"), Answer::result(twice));
+    let refused = able.call(3, "tools/call", tool("echo", json!({}))).await;
+    assert_eq!(reason(&refused), Some("bad_result"), "{refused}");
+    let state_alone = json!({ "resultType": "input_required", "requestState": "s" });
+    server.on(rpc("tools/call"), Answer::result(&state_alone.to_string()));
+    let asked = bare.call(4, "tools/call", tool("echo", json!({}))).await;
+    assert_eq!(asked["result"], state_alone, "nobody is asked anything");
+}

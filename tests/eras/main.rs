@@ -23,6 +23,7 @@ mod gateway;
 #[path = "../support/http_server.rs"]
 mod http_server;
 
+mod asked;
 mod attribution;
 mod caching;
 mod discover;

@@ -7,7 +7,7 @@ use serde_json::{Value, json};
 
 use crate::client::tool;
 use crate::gateway::{Setup, TestGateway};
-use crate::http_server::{Answer, Feed, HttpServer, Seen, message, result, rpc};
+use crate::http_server::{Answer, Feed, HttpServer, Seen, members, message, result, rpc};
 use crate::kit::{ModernClient, auto, modern};
 
 /// What all callers here can be asked.
@@ -578,6 +578,27 @@ async fn parked_calls_are_bounded() {
     requests(&asked);
 }
 
+/// A call whose result waits for its caller takes its place for as long.
+#[tokio::test]
+async fn a_result_that_waits_takes_a_place() {
+    let scene = Scene::with(|s| s.limits.parked_per_tenant = 1, |_| {}).await;
+    let (feed, asked) = scene.asked(&[elicitation(1, "a")]).await;
+    feed.send(result(DONE)).await;
+    assert!(scene.answers(1).await[0]["error"].is_object(), "the call is over");
+    let (over, answer) = Answer::fed();
+    scene.server.once(rpc("tools/call"), answer);
+    over.send(message(&elicitation(2, "b"))).await;
+    let (done, ()) = tokio::join!(scene.caller.call("over", "tools/call", params()), async {
+        let got = scene.answers(2).await;
+        assert_eq!((&got[1]["id"], &got[1]["error"]["code"]), (&json!(2), &json!(-32603)));
+        over.send(result(DONE)).await;
+    });
+    is_done(&done, "over");
+    is_done(&scene.retry("r", &asked, json!({})).await, "r");
+    let (_feed, asked) = scene.asked(&[elicitation(3, "c")]).await;
+    requests(&asked);
+}
+
 /// Nothing goes on for ever: after 64 rounds the server gets an error to its question, and the call goes on.
 #[tokio::test]
 async fn a_caller_is_not_asked_for_ever() {
@@ -665,6 +686,45 @@ async fn progress_goes_to_the_request_that_waits() {
     assert_eq!(heard.last().unwrap()["id"], 2);
 }
 
+/// R4: what a caller can be asked is what its latest request declares, also of a call that is made again in its kept
+/// session, or that has gone on since.
+#[tokio::test]
+async fn a_retry_is_asked_only_what_it_declares_itself() {
+    let server = HttpServer::start().await;
+    let setup = TestGateway::new().http("u1", server.url()).adjust(auto).off_loopback();
+    let setup = setup.with(|s| s.auth.anonymous = Anonymous::AcceptedFromAnywhere);
+    let scene = Scene::of(server, setup).await;
+    let less = modern(&scene.gateway, "/mcp").with(json!({"roots": {}}));
+    scene.server.once(rpc("tools/call"), urls_wanted());
+    let visit = scene.caller.call("first", "tools/call", params()).await;
+    requests(&visit);
+    let (feed, answer) = Answer::fed();
+    scene.server.once(rpc("tools/call"), answer);
+    feed.send(message(&elicitation(1, "?"))).await;
+    let (done, ()) = tokio::join!(less.call("r", "tools/call", retry_params(&visit, json!({}))), async {
+        let got = scene.answers(1).await;
+        assert_eq!((&got[0]["id"], &got[0]["error"]["code"]), (&json!(1), &json!(-32601)));
+        feed.send(result(DONE)).await;
+    });
+    is_done(&done, "r");
+
+    let (feed, asked) = scene.asked(&[question(2, "roots/list", json!({}))]).await;
+    let retry = retry_params(&asked, json!({"roots-1": {"roots": []}}));
+    let (refused, ()) = tokio::join!(less.call("s", "tools/call", retry), async {
+        scene.answers(2).await;
+        let urls = json!({"elicitations": [{"mode": "url", "url": "https://x.test", "message": "?"}]});
+        feed.send(members(&format!(r#""error":{{"code":-32042,"message":"visit","data":{urls}}}"#))).await;
+    });
+    assert_eq!(reason(&refused), (-32021, "missing_capability"));
+}
+
+/// The error that wants a URL visited first.
+fn urls_wanted() -> Answer {
+    let urls = json!({"elicitations": [{"mode": "url", "elicitationId": "i", "url": "https://x.test", "message": "?"}]});
+    let error = json!({"code": -32042, "message": "visit", "data": urls});
+    Answer::members(&format!(r#""error":{error}"#))
+}
+
 /// A drain lets a parked call go on: its caller comes back and has its result.
 #[tokio::test]
 async fn a_drain_lets_parked_calls_go_on() {
@@ -694,9 +754,7 @@ async fn the_session_of_anybody_lasts_for_a_call_and_its_retries() {
     let parked =
         scene.server.await_request(rpc("tools/call")).await.header("mcp-session-id").map(str::to_owned);
 
-    let urls = json!({"elicitations": [{"mode": "url", "elicitationId": "i", "url": "https://x.test", "message": "?"}]});
-    let error = json!({"code": -32042, "message": "visit", "data": urls});
-    scene.server.once(rpc("tools/call"), Answer::members(&format!(r#""error":{error}"#)));
+    scene.server.once(rpc("tools/call"), urls_wanted());
     let asked = scene.caller.call("first", "tools/call", params()).await;
     requests(&asked);
     let done = scene.retry("again", &asked, json!({"elicitation-1": {"action": "accept"}})).await;

@@ -33,9 +33,7 @@ pub(super) async fn post(
         return Ok(empty(StatusCode::ACCEPTED));
     }
     let form = accepts.form().ok_or_else(not_acceptable)?;
-    let (caller, endpoint) = (&admitted.caller, &admitted.endpoint);
-    let request_id = admitted.request_id.shared();
-    let serving = edge.relay.sessionless(caller, endpoint, revision, requests, form, batching, request_id);
+    let serving = edge.relay.sessionless(admitted.post(form), revision, requests, batching);
     let answer = serving.await.map_err(|no_seat| refused_seat(&no_seat))?;
     Ok(answered(edge, admitted, answer))
 }

@@ -21,20 +21,34 @@ pub enum NoResult {
     Unreadable,
 }
 
-/// What a result lacks: one without a type is complete, and must say so to a caller of this era.
+/// How a result passes.
+#[derive(Debug, PartialEq, Eq)]
+pub enum Passing {
+    /// As it is.
+    AsIs,
+    /// With the type that it lacks: without one it is complete, and must say so to a caller of this era.
+    Completed(Change),
+    /// As it is, if its caller may be asked what it wants to know (R4).
+    Wanting,
+}
+
+/// How the result of a response passes.
 ///
 /// # Errors
 /// [`NoResult`]
-pub fn modern_result(response: &Response) -> Result<Option<Change>, NoResult> {
-    let Some(result) = response.result().filter(|result| !result.starts_with(USUAL)) else { return Ok(None) };
-    let missing = || Ok(Some(put_first(response.bytes(), result, COMPLETE)));
+pub fn modern_result(response: &Response) -> Result<Passing, NoResult> {
+    let Some(result) = response.result().filter(|result| !result.starts_with(USUAL)) else {
+        return Ok(Passing::AsIs);
+    };
+    let missing = || Ok(Passing::Completed(put_first(response.bytes(), result, COMPLETE)));
     if result.starts_with('{') && memchr::memmem::find(result.as_bytes(), MENTION).is_none() {
         return missing();
     }
     let object = Object::parse(result).map_err(|_| NoResult::Unreadable)?;
     let Some(raw) = object.get("resultType") else { return missing() };
     match text(raw).as_deref() {
-        Some("complete" | "input_required" | "task") => Ok(None),
+        Some("complete" | "task") => Ok(Passing::AsIs),
+        Some("input_required") => Ok(Passing::Wanting),
         other => Err(NoResult::UnknownType(other.unwrap_or(raw).chars().take(64).collect())),
     }
 }
@@ -48,10 +62,11 @@ mod tests {
     fn delivered(result: &str) -> Result<String, NoResult> {
         let text = format!(r#"{{"jsonrpc":"2.0","id":1,"result":{result}}}"#);
         let Ok(Message::Response(response)) = Message::parse(text.into()) else { panic!("{result}") };
-        let change = modern_result(&response)?;
-        let edit =
-            change.into_iter().fold(Edit::of(response.bytes()), |e, (at, new)| e.replace_owned(at, new));
-        let whole = edit.finish();
+        let edit = Edit::of(response.bytes());
+        let whole = match modern_result(&response)? {
+            Passing::Completed((at, new)) => edit.replace_owned(at, new).finish(),
+            Passing::AsIs | Passing::Wanting => edit.finish(),
+        };
         let whole = std::str::from_utf8(&whole).unwrap();
         Ok(whole[r#"{"jsonrpc":"2.0","id":1,"result":"#.len()..whole.len() - 1].to_owned())
     }

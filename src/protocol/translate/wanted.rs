@@ -69,17 +69,21 @@ fn wanting<'a>(method: &Method, result: &Object<'a>) -> Result<InputRequired<'a>
     if state.is_some_and(|raw| !raw.starts_with('"')) {
         return Err("its requestState is no string");
     }
-    let requests = match present("inputRequests") {
-        None => Vec::new(),
-        Some(raw) => {
-            let all = Object::parse(raw).map_err(|_| "its inputRequests cannot be read")?;
-            all.into_members().map(|(key, raw)| InputRequest::read(key, raw)).collect::<Result<_, _>>()?
-        }
-    };
+    let requests = requests(result)?;
     if requests.is_empty() && state.is_none() {
         return Err("it wants input and does not say which");
     }
     Ok(InputRequired { requests, state })
+}
+
+/// What a result wants its client to be asked.
+///
+/// # Errors
+/// What of it the protocol does not allow, for a person.
+pub fn requests<'a>(result: &Object<'a>) -> Result<Vec<InputRequest<'a>>, &'static str> {
+    let Some(raw) = result.get("inputRequests").filter(|raw| *raw != "null") else { return Ok(Vec::new()) };
+    let all = Object::parse(raw).map_err(|_| "its inputRequests cannot be read")?;
+    all.into_members().map(|(key, raw)| InputRequest::read(key, raw)).collect()
 }
 
 // === impl InputRequest ===

@@ -74,11 +74,15 @@ impl Carried {
     /// # Cancellation
     /// Loses nothing.
     pub(in crate::relay) async fn served(&mut self) -> Option<Served> {
-        if let Some(done) = self.done.take() {
-            return self.addressed(done);
-        }
-        let served = self.work.as_mut()?.await;
-        self.work = None;
+        let served = match self.done.take() {
+            Some(done) => done,
+            None => {
+                let served = self.work.as_mut()?.await;
+                self.work = None;
+                served
+            }
+        };
+        make_room(&self.outlet);
         self.addressed(served)
     }
 
@@ -132,14 +136,22 @@ impl Carried {
 
 impl Drop for Carried {
     fn drop(&mut self) {
-        let Some(work) = self.work.take() else { return };
+        let Some(work) = self.work.take() else { return make_room(&self.outlet) };
         self.outlet.abandon();
         self.cancelled.cancel();
-        let seat = self.seat.take();
+        let (outlet, seat) = (self.outlet.clone(), self.seat.take());
         self.tasks.spawn(async move {
             work.await;
+            make_room(&outlet);
             drop(seat);
         });
+    }
+}
+
+/// Frees the place among parked calls of the one that speaks through `outlet`.
+fn make_room(outlet: &Outlet) {
+    if let Some(questions) = outlet.questions() {
+        questions.make_room();
     }
 }
 

@@ -40,7 +40,7 @@ struct Asked {
     /// How many were asked so far, for keys.
     count: usize,
     rounds: u32,
-    /// The call's place among those that may be parked, from its first question to its end.
+    /// The call's place among those that may be parked, from its first question until its caller has what it led to.
     place: Option<Place>,
 }
 
@@ -120,6 +120,11 @@ impl Questions {
             Some((question, why)) => question.refuse(why),
             None => self.due.notify_one(),
         }
+    }
+
+    /// Whether the caller's latest request declared that it can be asked so (R4).
+    pub(in crate::relay) fn declared(&self, capability: Capability) -> bool {
+        lock(&self.asked).class.has(capability)
     }
 
     /// Whether the caller was asked and has not come back.
@@ -218,9 +223,13 @@ impl Questions {
         gone.into_iter().for_each(|open| open.question.refuse(why));
     }
 
-    /// The call is over: nobody waits for answers any more, and its place is free.
+    /// The call is over: nobody waits for answers any more.
     pub(in crate::relay) fn over(&self) {
         self.refuse_all(Unanswered::Over);
+    }
+
+    /// Nothing of the call is kept any more, nor what it led to: its place is free.
+    pub(in crate::relay) fn make_room(&self) {
         lock(&self.asked).place = None;
     }
 }

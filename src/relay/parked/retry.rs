@@ -5,8 +5,6 @@ use std::sync::Arc;
 use super::Slot;
 use super::carried::Carried;
 use super::state::{GoesOn, State};
-use crate::catalog::Endpoint;
-use crate::protocol::capability::CapabilityClass;
 use crate::protocol::envelope::{Message, Request};
 use crate::protocol::error::{Code, RpcError};
 use crate::protocol::method::Method;
@@ -17,7 +15,7 @@ use crate::relay::call::failed;
 use crate::relay::route::{Route, meta_of};
 use crate::relay::seat::Seat;
 use crate::relay::shared::Pick;
-use crate::relay::{Caller, Claim, Form, Relay, Session};
+use crate::relay::{Claim, Post, Relay, Session};
 use crate::session::Binding;
 use crate::session::log::EventKind;
 
@@ -61,12 +59,9 @@ impl Relay {
     /// question; `outcome_unknown` or `call_lost` if the call cannot go on. The call itself is unharmed by all of these.
     pub(in crate::relay) async fn retried(
         self: &Arc<Self>,
-        caller: &Caller,
-        endpoint: &Arc<Endpoint>,
+        post: &Post<'_>,
         claim: &Claim,
         request: Request,
-        form: Form,
-        request_id: Arc<str>,
     ) -> Result<Retried, RpcError> {
         let Some(params) = request.params().and_then(|raw| Object::parse(raw).ok()) else {
             return Ok(Retried::First(request));
@@ -74,7 +69,7 @@ impl Relay {
         let brought = |name| params.get(name).filter(|raw| *raw != "null");
         let answers = brought("inputResponses");
         let Some(state) = brought("requestState") else { return Ok(Retried::First(request)) };
-        let binding = Binding { principal: caller.binding, endpoint: endpoint.path.clone() };
+        let binding = Binding { principal: post.caller.binding, endpoint: post.endpoint.path.clone() };
         let state = text(state).and_then(|text| State::open(&self.sealer, &binding, &text));
         let Some(state) = state else { return Ok(Retried::Foreign(request)) };
         if state.is_over() {
@@ -93,7 +88,12 @@ impl Relay {
                 let seat = self.kept_seat(replica, *seat);
                 return Ok(match Message::parse(at_first(&request)) {
                     Ok(Message::Request(first)) => Retried::Again(first, seat),
-                    _ => unreachable!("members were taken out of a request"),
+                    _ => {
+                        return Err(invalid(
+                            "invalid_params",
+                            "The request cannot be read without its state.",
+                        ));
+                    }
                 });
             }
         };
@@ -103,21 +103,21 @@ impl Relay {
                 format!("inputResponses must be an object with an answer by each key: {why}"),
             )
         })?;
-        let slot = self.slot(&parked)?;
-        self.check_param_headers(&slot.session, endpoint, &request, &claim.params)?;
-        let mut carried = self.take(&parked, &slot, &answers).await?;
         let (_, token) = meta_of(&params, &request)?;
+        let slot = self.slot(&parked)?;
+        self.check_param_headers(&slot.session, post.endpoint, &request, &claim.params)?;
+        let mut carried = self.take(&slot, &answers).await?;
         let token = token.map(|(_, token)| token);
         let outlet = carried.outlet.clone();
         carried.go_on(request.clone());
-        outlet.turn_to(self.sessions.plain_streams(), form, request_id);
+        outlet.turn_to(self.sessions.plain(), post.form, post.request_id.clone());
         if let Some(modern) = outlet.for_modern() {
             if let Some(missed) = modern.wanted.go_on(claim.log_level.as_deref(), token.as_deref()) {
                 outlet.emit(EventKind::Notification, missed);
             }
             // Last, so that what the server says to an answer finds its way.
             if let Some(questions) = &modern.questions {
-                questions.answer(CapabilityClass::of(&claim.capabilities), &answers);
+                questions.answer(claim.class, &answers);
             }
         }
         Ok(Retried::Resumed(carried))
@@ -135,12 +135,7 @@ impl Relay {
     }
 
     /// Takes a parked call, once the answers to it are found good.
-    async fn take(
-        &self,
-        parked: &Parked<'_>,
-        slot: &Slot,
-        answers: &Object<'_>,
-    ) -> Result<Carried, RpcError> {
+    async fn take(&self, slot: &Slot, answers: &Object<'_>) -> Result<Carried, RpcError> {
         if let Some(questions) = slot.outlet.questions() {
             questions.check(answers).map_err(|why| invalid("invalid_answer", why))?;
         }
@@ -157,7 +152,6 @@ impl Relay {
         if let (Some(lane), Some(turn)) = (lane, turn) {
             lane.go_on(turn);
         }
-        self.parked.slots.remove(&parked.call);
         Ok(carried)
     }
 

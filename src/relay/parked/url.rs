@@ -6,6 +6,7 @@ use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
 use bytes::Bytes;
+use tokio_util::sync::CancellationToken;
 
 use super::carried::Carried;
 use super::state::{GoesOn, State, request_digest};
@@ -21,11 +22,17 @@ use crate::relay::seat::Seat;
 use crate::relay::serving::Serving;
 use crate::store::lock;
 
-/// The seat of a call that is to be made again: its number, and how long it is kept.
+/// A call that is to be made again: the number of its seat, and how long that is kept.
 #[derive(Clone, Copy, Debug)]
-pub(in crate::relay) struct Kept {
+pub(in crate::relay) struct Again {
     seat: u64,
     input: Duration,
+}
+
+/// The seat of a call that is to be made again.
+pub(super) struct KeptSeat {
+    seat: Mutex<Option<Seat>>,
+    taken: CancellationToken,
 }
 
 // === impl Relay ===
@@ -44,10 +51,11 @@ impl Relay {
         if (session.revision().era(), era) != (Era::Modern, Era::Legacy) {
             return None;
         }
-        let modern = outlet.for_modern().filter(|modern| modern.questions.is_some())?;
+        let modern = outlet.for_modern()?;
+        let questions = modern.questions.as_ref()?;
         let entries = required_urls(response.error()?).filter(|entries| !entries.is_empty())?;
         let server = &route.target.server;
-        if !session.greeting.class.has(Capability::ElicitationUrl) {
+        if !questions.declared(Capability::ElicitationUrl) {
             let message = format!(
                 "Server `{}` wants URLs to be visited before this call, and this client did not declare elicitation.url.",
                 server.name
@@ -62,26 +70,27 @@ impl Relay {
         let requests = format!("{{{}}}", requests.collect::<Vec<_>>().join(","));
         let params = request.params().and_then(|raw| Object::parse(raw).ok()).unwrap_or_default();
         let digest = request_digest(request.method(), &params);
-        let Kept { seat, .. } = *modern
+        let Again { seat, .. } = *modern
             .again
-            .get_or_init(|| Kept { seat: self.parked.next_number(), input: server.timeouts.input });
+            .get_or_init(|| Again { seat: self.parked.next_number(), input: server.timeouts.input });
         let goes_on = GoesOn::Again { replica: self.sessions.replica().0.to_string(), seat };
         let state = State::new(goes_on, digest, server.timeouts.input);
         Some(input_required(request.id(), &requests, &state.seal(&self.sealer, &session.binding)))
     }
-}
 
-impl Relay {
     /// Keeps the seat of a call that is to be made again, if its session would end with it: the server may know by
     /// the session that the URLs were visited. For as long as the caller has time.
     pub(super) fn keep_seat(self: &Arc<Self>, carried: &mut Carried) {
         let kept = carried.outlet.for_modern().and_then(|modern| modern.again.get().copied());
-        let Some(Kept { seat: number, input }) = kept else { return };
+        let Some(Again { seat: number, input }) = kept else { return };
         let Some(seat) = carried.take_seat().filter(Seat::is_alone) else { return };
-        self.parked.seats.insert(number, Arc::new(Mutex::new(Some(seat))));
+        let taken = CancellationToken::new();
+        let kept = KeptSeat { seat: Mutex::new(Some(seat)), taken: taken.clone() };
+        self.parked.seats.insert(number, Arc::new(kept));
         let relay = self.clone();
         self.tasks.spawn(async move {
             tokio::select! {
+                () = taken.cancelled() => {}
                 () = tokio::time::sleep(input) => {}
                 () = relay.stopping.cancelled() => {}
             }
@@ -92,7 +101,8 @@ impl Relay {
     /// The seat kept for a call that is made again.
     pub(super) fn kept_seat(&self, replica: &str, number: u64) -> Option<Seat> {
         let here = *replica == *self.sessions.replica().0;
-        let seat = here.then(|| self.parked.seats.remove(&number)).flatten()?;
-        lock(&seat).take()
+        let kept = here.then(|| self.parked.seats.remove(&number)).flatten()?;
+        kept.taken.cancel();
+        lock(&kept.seat).take()
     }
 }

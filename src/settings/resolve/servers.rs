@@ -6,6 +6,7 @@ use http::{HeaderName, HeaderValue};
 use secrecy::{ExposeSecret, SecretString};
 
 use super::{NAME_RULE, Resolver, is_legal_name};
+use crate::protocol::header::MCP_PARAM_PREFIX;
 use crate::protocol::revision::Revision;
 use crate::settings::servers::{HttpSettings, Isolation, ProtocolSetting, StdioSettings, TransportSettings};
 use crate::settings::tree::Path;
@@ -231,7 +232,7 @@ impl Resolver<'_> {
                 self.review.problem(&place, "is not the name of a header", "use letters, digits and `-`");
                 continue;
             };
-            if OWN_HEADERS.contains(&header.as_str()) {
+            if OWN_HEADERS.contains(&header.as_str()) || header.as_str().starts_with(MCP_PARAM_PREFIX) {
                 self.review.problem(&place, "is written by the gateway itself", "leave it out");
             }
             if headers.iter().any(|(known, _)| *known == header) {

@@ -7,6 +7,7 @@ use std::sync::OnceLock;
 use prometheus::{Histogram, IntCounter, IntGauge};
 
 use super::CallOutcome;
+use super::eras::ServerEra;
 use super::families::Families;
 use crate::protocol::error::Layer;
 
@@ -55,6 +56,7 @@ pub(super) struct ServerChildren {
     pub(super) tools_listed: IntGauge,
     pub(super) tools_quarantined: IntGauge,
     pub(super) list_failures: IntCounter,
+    pub(super) era: ServerEra,
 }
 
 /// The children of one endpoint. Most codes are never sent, so each series is made when it is first used,
@@ -128,6 +130,7 @@ impl Children for ServerChildren {
             tools_listed: all.tools_listed.with_label_values(one),
             tools_quarantined: all.tools_quarantined.with_label_values(one),
             list_failures: all.list_failures_total.with_label_values(one),
+            era: ServerEra::resolve(server, all),
         }
     }
 }

@@ -52,6 +52,12 @@ metrics! {
     http_requests_total: IntCounterVec["method", "endpoint", "code"],
     /// Requests of callers by MCP method and how they ended.
     requests_total: IntCounterVec["method", "outcome"],
+    /// Requests of callers by the era they are written in.
+    requests_by_era_total: IntCounterVec["era"],
+    /// What was translated between the eras: requests with their responses, and rounds of questions.
+    translations_total: IntCounterVec["from", "to", "kind"],
+    /// Calls that wait for an answer of their caller.
+    parked_calls: IntGauge,
     /// Requests that were relayed to a server and how they ended.
     calls_total: IntCounterVec["server", "outcome"],
     /// How long relayed requests took, from the caller's request to its answer.
@@ -82,6 +88,10 @@ metrics! {
 
     /// Links that had to be opened; the outcome is ok or the layer that failed.
     links_opened_total: IntCounterVec["server", "outcome"],
+    /// 1 for the era a server was last found to speak.
+    server_era: IntGaugeVec["server", "era"],
+    /// How often a server was found to speak another era than before.
+    server_era_changes_total: IntCounterVec["server"],
     /// Child processes that run.
     upstream_processes: IntGaugeVec["server"],
     /// Child processes that were started.

@@ -39,6 +39,13 @@ fn each_call_counts_what_its_name_says() {
     metrics.http_request("POST", "mcp", 200);
     metrics.call("git", "tools/call", CallOutcome::ToolError, Duration::from_millis(3));
     metrics.request("ping", CallOutcome::Ok);
+    metrics.request_of(Era::Modern);
+    metrics.translated(Era::Legacy, Translated::Round);
+    metrics.call_parked();
+    metrics.call_parked();
+    metrics.call_unparked();
+    metrics.server_era("git", Era::Legacy);
+    metrics.server_era("git", Era::Modern);
     metrics.session_opened("2025-11-25");
     metrics.session_opened("2025-11-25");
     metrics.session_closed("2025-11-25", "delete");
@@ -70,6 +77,13 @@ fn each_call_counts_what_its_name_says() {
         (r#"mcpgate_requests_total{method="tools/call",outcome="tool_error"}"#, "1"),
         (r#"mcpgate_requests_total{method="ping",outcome="ok"}"#, "1"),
         (r#"mcpgate_call_duration_seconds_sum{server="git"}"#, "0.003"),
+        (r#"mcpgate_requests_by_era_total{era="modern"}"#, "1"),
+        (r#"mcpgate_requests_by_era_total{era="legacy"}"#, "0"),
+        (r#"mcpgate_translations_total{from="legacy",kind="round",to="modern"}"#, "1"),
+        ("mcpgate_parked_calls", "1"),
+        (r#"mcpgate_server_era{era="modern",server="git"}"#, "1"),
+        (r#"mcpgate_server_era{era="legacy",server="git"}"#, "0"),
+        (r#"mcpgate_server_era_changes_total{server="git"}"#, "1"),
         (r#"mcpgate_sessions_active{revision="2025-11-25"}"#, "1"),
         (r#"mcpgate_sessions_created_total{revision="2025-11-25"}"#, "2"),
         (r#"mcpgate_sessions_closed_total{reason="delete"}"#, "1"),

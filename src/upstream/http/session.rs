@@ -72,8 +72,10 @@ impl Session {
     pub(super) fn mirroring(&self, mirror: &Mirror) -> HeaderMap {
         let mut headers = self.post.clone();
         headers.insert(MCP_METHOD, mirror.method.clone());
-        headers.extend(mirror.name.iter().map(|name| (MCP_NAME, name.clone())));
-        headers.extend(mirror.params.iter().cloned());
+        let named = mirror.name.iter().map(|name| (MCP_NAME, name.clone()));
+        for (name, value) in named.chain(mirror.params.iter().cloned()) {
+            headers.insert(name, value);
+        }
         headers
     }
 
