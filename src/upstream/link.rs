@@ -5,6 +5,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use bytes::Bytes;
+use tokio_util::sync::CancellationToken;
 
 use super::http::HttpLink;
 use super::stdio::StdioLink;
@@ -131,6 +132,14 @@ impl Link {
         match self {
             Self::Stdio(link) => link.is_down(),
             Self::Http(link) => link.is_down(),
+        }
+    }
+
+    /// Cancelled when it is down.
+    pub fn ended(&self) -> &CancellationToken {
+        match self {
+            Self::Stdio(link) => link.ended(),
+            Self::Http(link) => link.ended(),
         }
     }
 

@@ -5,8 +5,12 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::{Arc, Weak};
+use std::time::Duration;
 
+use futures_util::StreamExt as _;
+use futures_util::stream::FuturesUnordered;
 use tokio::time::Instant;
+use tokio_util::sync::CancellationToken;
 
 use super::kinds_of;
 use super::legacy::{Subscribed, Telling};
@@ -22,6 +26,11 @@ use crate::relay::{Relay, Session};
 use crate::settings::ServerSettings;
 use crate::settings::servers::Isolation;
 use crate::upstream::{Backoff, Link};
+
+/// How often it is looked whether a server that is lost is there again: somebody else's call may have reached it.
+const LOOK: Duration = Duration::from_secs(1);
+/// How often it is looked whether links are as they were, when nothing told that they are not.
+const SLOW_LOOK: Duration = Duration::from_secs(30);
 
 /// The way of one listen to its servers.
 pub(super) struct Reach {
@@ -53,7 +62,7 @@ enum Held {
     /// The upstream listen of a modern server.
     Modern { wanted: Wanted },
     /// The link to a legacy server, and what is subscribed to over it.
-    Legacy { link: Weak<Link>, _subscribed: Option<Subscribed> },
+    Legacy { link: Weak<Link>, ended: CancellationToken, _subscribed: Option<Subscribed> },
 }
 
 /// When a server that is lost is tried again.
@@ -75,6 +84,27 @@ impl Reach {
         let lists = self.servers.iter().fold(Lists::default(), |lists, s| lists.or(s.granted.lists));
         let uris = self.servers.iter().flat_map(Reached::granted_uris).map(|(callers, _)| callers.clone());
         Filter { lists, uris: uris.collect() }
+    }
+
+    /// Waits until a server may have to be tended: when its link ends, soon when one is lost already.
+    pub(super) fn wants_tending(&self) -> impl Future<Output = ()> + Send + use<> {
+        let is_lost = |s: &Reached| match &s.held {
+            Held::Nothing => true,
+            Held::Modern { .. } => false,
+            Held::Legacy { ended, .. } => ended.is_cancelled(),
+        };
+        let look = if self.servers.iter().any(is_lost) { LOOK } else { SLOW_LOOK };
+        let links = self.servers.iter().filter(|s| !is_lost(s)).filter_map(|s| match &s.held {
+            Held::Legacy { ended, .. } => Some(ended.clone().cancelled_owned()),
+            Held::Nothing | Held::Modern { .. } => None,
+        });
+        let mut links: FuturesUnordered<_> = links.collect();
+        async move {
+            tokio::select! {
+                Some(()) = links.next() => {}
+                () = tokio::time::sleep(look) => {}
+            }
+        }
     }
 
     /// The granted resources, by the caller's URIs.
@@ -178,7 +208,8 @@ impl Relay {
             Ok(Ok(connected)) => {
                 let (_subscribed, granted) =
                     self.reach_legacy(session, server, &connected, wanted, deadline).await;
-                (Held::Legacy { link: Arc::downgrade(&connected.link), _subscribed }, granted)
+                let (link, ended) = (Arc::downgrade(&connected.link), connected.link.ended().clone());
+                (Held::Legacy { link, ended, _subscribed }, granted)
             }
             Ok(Err(_)) | Err(_) => self.unreached(server, wanted),
         }

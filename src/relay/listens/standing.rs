@@ -146,9 +146,9 @@ impl Standing {
                     opening = self.open(&relay, &wanted, &proven) => opening,
                 };
                 match opening {
-                    Ok(Opening { open, asked }) => {
+                    Ok(Opening { open, asked, failure }) => {
                         proven = open.as_ref().map(|open| open.asked.clone()).unwrap_or_default();
-                        (last_asked, current) = (asked, open);
+                        (last_asked, current, failed) = (asked, open, failure);
                     }
                     // The one that stands goes on, for all that it was asked for.
                     Err(failure) => failed = Some(failure),

@@ -17,11 +17,14 @@ use crate::upstream::Failure;
 const MOST_TRIES: usize = 32;
 
 /// What came of asking.
+#[derive(Default)]
 pub(super) struct Opening {
     /// The listen, if the server has something to tell.
     pub(super) open: Option<Open>,
     /// All that it was asked for, be it refused or not.
     pub(super) asked: Filter,
+    /// Why it could not be asked for more than that.
+    pub(super) failure: Option<Failure>,
 }
 
 // === impl Standing ===
@@ -40,17 +43,16 @@ impl Standing {
     ) -> Result<Opening, Failure> {
         let at = self.link(relay).await?;
         let asked = super::askable(&at.link, wanted);
-        let open = if asked.is_empty() { None } else { self.most_of(relay, &at, &asked, proven).await? };
-        Ok(Opening { open, asked })
+        if asked.is_empty() { Ok(Opening::default()) } else { self.most_of(relay, &at, asked, proven).await }
     }
 
     async fn most_of(
         &self,
         relay: &Arc<Relay>,
         at: &Connected,
-        asked: &Filter,
+        asked: Filter,
         proven: &Filter,
-    ) -> Result<Option<Open>, Failure> {
+    ) -> Result<Opening, Failure> {
         let deadline = Instant::now() + self.server.timeouts.list;
         let mut best: Option<Open> = None;
         let mut refused = None;
@@ -67,19 +69,18 @@ impl Standing {
                     refused = Some(failure);
                 }
                 Err(failure) => {
-                    refused = Some(failure);
-                    break;
+                    let Some(open) = best else { return Err(failure) };
+                    // The rest is asked for again later.
+                    let asked = open.asked.clone();
+                    return Ok(Opening { open: Some(open), asked, failure: Some(failure) });
                 }
             }
         }
-        if let (Some(best), Some(_)) = (&best, &refused) {
-            let left = asked.uris.len().saturating_sub(best.asked.uris.len());
-            tracing::warn!(server = %self.server.name, refused = left, "a server refuses to be listened to for some resources");
-        }
-        match (best, refused) {
-            (None, Some(failure)) => Err(failure),
-            (best, _) => Ok(best),
-        }
+        let Some(refusal) = refused else { return Ok(Opening { open: best, asked, failure: None }) };
+        let Some(open) = best else { return Err(refusal) };
+        let refused = asked.uris.len().saturating_sub(open.asked.uris.len());
+        tracing::warn!(server = %self.server.name, refused, "a server refuses to be listened to for some resources");
+        Ok(Opening { open: Some(open), asked, failure: None })
     }
 }
 
