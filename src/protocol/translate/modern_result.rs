@@ -1,9 +1,8 @@
 //! Results that a modern server gives to a modern caller: they pass as they are, if they say what they are (M12, M13).
 
-use super::Change;
 use super::members::put_first;
-use crate::protocol::envelope::Response;
-use crate::protocol::object::{Object, text};
+use super::{Answered, Change};
+use crate::protocol::object::text;
 
 /// How nearly every result of the era begins.
 const USUAL: &str = r#"{"resultType":"complete""#;
@@ -36,15 +35,15 @@ pub enum Passing {
 ///
 /// # Errors
 /// [`NoResult`]
-pub fn modern_result(response: &Response) -> Result<Passing, NoResult> {
-    let Some(result) = response.result().filter(|result| !result.starts_with(USUAL)) else {
+pub fn modern_result(answered: &Answered<'_>) -> Result<Passing, NoResult> {
+    let Some(result) = answered.result().filter(|result| !result.starts_with(USUAL)) else {
         return Ok(Passing::AsIs);
     };
-    let missing = || Ok(Passing::Completed(put_first(response.bytes(), result, COMPLETE)));
+    let missing = || Ok(Passing::Completed(put_first(answered.response.bytes(), result, COMPLETE)));
     if result.starts_with('{') && memchr::memmem::find(result.as_bytes(), MENTION).is_none() {
         return missing();
     }
-    let object = Object::parse(result).map_err(|_| NoResult::Unreadable)?;
+    let object = answered.members().ok_or(NoResult::Unreadable)?;
     let Some(raw) = object.get("resultType") else { return missing() };
     match text(raw).as_deref() {
         Some("complete" | "task") => Ok(Passing::AsIs),
@@ -63,7 +62,7 @@ mod tests {
         let text = format!(r#"{{"jsonrpc":"2.0","id":1,"result":{result}}}"#);
         let Ok(Message::Response(response)) = Message::parse(text.into()) else { panic!("{result}") };
         let edit = Edit::of(response.bytes());
-        let whole = match modern_result(&response)? {
+        let whole = match modern_result(&Answered::new(&response))? {
             Passing::Completed((at, new)) => edit.replace_owned(at, new).finish(),
             Passing::AsIs | Passing::Wanting => edit.finish(),
         };
