@@ -119,8 +119,8 @@ pub struct Relay {
     discoveries: Registry<Arc<str>, Arc<discover::Discovery>>,
     listens: listens::Listens,
     listen_places: listen::ListenPlaces,
-    /// Held by the one who asks a server for its era.
-    probing: Registry<Arc<str>, Arc<era::Asked>>,
+    /// The questions to servers for their eras.
+    probing: Registry<Arc<str>, Arc<era::Asking>>,
     /// Lists of shared links that are being read again.
     relisting: coalesce::Coalesced<relist::TenantListKey>,
     in_flight: usize,

@@ -1,4 +1,5 @@
-//! What must outlive a process, behind traits, and the concurrent map that all registries use.
+//! What must outlive a process, behind traits, and what all registries use: the concurrent map, and one attempt for
+//! all who wait.
 //!
 //! Every write for a session carries its epoch and is refused when the epoch is not current or the record is
 //! gone; so a session never has two writers. [`memory`] is the store of a single replica. All implementations pass
@@ -7,6 +8,7 @@
 pub mod change_bus;
 pub mod event_log;
 pub mod failure;
+pub mod flight;
 pub mod leases;
 pub mod lock;
 pub mod memory;
@@ -18,6 +20,7 @@ pub mod sessions;
 pub use change_bus::ChangeBus;
 pub use event_log::EventLog;
 pub use failure::{StoreError, Stored};
+pub use flight::Flight;
 pub use leases::Leases;
 pub use lock::lock;
 pub use memory::{MemoryBus, MemoryLeases, MemoryStore};

@@ -1,5 +1,5 @@
 //! The pages keep up with the tree: links lead somewhere, named files exist, named tests are there, and every
-//! dependency and every reason has its line.
+//! dependency, every reason and every file of the relay has its line.
 
 #![expect(clippy::unwrap_used, reason = "a test stops where it fails")]
 
@@ -145,6 +145,26 @@ fn every_file_that_is_named_exists() {
 }
 
 #[test]
+fn the_map_has_a_row_for_each_file_of_relay_and_protocol() {
+    let map = fs::read_to_string(root().join("docs/architecture.md")).unwrap();
+    for folder in ["src/relay", "src/protocol"] {
+        let unnamed = unmapped(&map, folder);
+        assert!(unnamed.is_empty(), "docs/architecture.md has no row for {unnamed:?}");
+    }
+}
+
+/// The files right in `folder` that no row of the map names.
+fn unmapped(map: &str, folder: &str) -> Vec<String> {
+    let rows = map.lines().filter(|line| line.starts_with("- "));
+    let named: BTreeSet<&str> = rows.flat_map(code).collect();
+    let entries = fs::read_dir(root().join(folder)).unwrap().map(|entry| entry.unwrap().file_name());
+    let files = entries.map(|name| name.into_string().unwrap()).filter(|name| name.ends_with(".rs"));
+    let paths: Vec<String> = files.map(|name| format!("{folder}/{name}")).collect();
+    assert!(paths.len() > 10, "{folder} was read");
+    paths.into_iter().filter(|path| !named.contains(path.as_str())).collect()
+}
+
+#[test]
 fn a_line_holds_one_sentence() {
     let made = |page: &Page| page.text.starts_with("<!-- Made by");
     check(|page, line| second_sentence(line).filter(|_| !made(page)).into_iter().collect());
@@ -263,6 +283,8 @@ fn what_is_planted_is_found() {
     assert!(broken(&page, "README.md").is_some() && broken(&page, "tenets.md#nothing").is_some());
     assert!(missing("src/relay/call.rs").is_none() && missing("/mcp").is_none());
     assert!(missing("src/relay/gone.rs").is_some());
+    let unnamed = unmapped("- `src/relay/call.rs`: a call.\n`src/relay/ask.rs`", "src/relay");
+    assert!(!unnamed.contains(&"src/relay/call.rs".into()) && unnamed.contains(&"src/relay/ask.rs".into()));
     assert_eq!(links("[a](b.md) and [c](d.md#e)"), ["b.md", "d.md#e"]);
     assert!(second_sentence("One. Two.").is_some() && second_sentence("1. Two.").is_none());
     assert!(second_sentence("One `a. B` sentence.").is_none());

@@ -1,31 +1,55 @@
 //! Which era a server speaks: known from what it said before, pinned by the config, or asked (T64, T66).
 
-use std::sync::Arc;
+use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
 use tokio::time::Instant;
 
 use super::Relay;
+use super::links::wait_for;
 use crate::protocol::error::Layer;
 use crate::protocol::revision::{Era, Revision};
 use crate::settings::ServerSettings;
 use crate::settings::servers::{ProtocolSetting, TransportSettings};
+use crate::store::{Flight, lock};
 use crate::upstream::{Failure, Introduction, Known};
 
 /// A server that was asked since its era was in doubt is believed for this time, however much it puts that in doubt
 /// again.
 const BELIEVED: Duration = Duration::from_secs(5);
 
-/// When a server was last asked; held while it is asked.
+/// What a server of one name is asked.
 #[derive(Default)]
-pub(super) struct Asked(tokio::sync::Mutex<Answers>);
+pub(super) struct Asking(Mutex<Asked>);
 
 #[derive(Default)]
-struct Answers {
-    /// When nothing was known, and what it was taken for then.
-    first: Option<(Instant, Era)>,
-    /// When what was known was in doubt.
+struct Asked {
+    /// The question that is on its way, and the server: one that was configured anew is another.
+    question: Option<(Arc<ServerSettings>, Question)>,
+    /// When what was known was last in doubt.
     doubted: Option<Instant>,
+}
+
+/// A question for the era, and what is known after it.
+type Question = Flight<Result<Known, Failure>>;
+
+// === impl Asked ===
+
+impl Asked {
+    /// The question to this server that is on its way; else the one that `begin` begins.
+    fn question(&mut self, server: &Arc<ServerSettings>, begin: impl FnOnce() -> Question) -> Question {
+        if let Some(under_way) = self.under_way(server) {
+            return under_way;
+        }
+        let question = begin();
+        self.question = Some((server.clone(), question.clone()));
+        question
+    }
+
+    fn under_way(&self, server: &Arc<ServerSettings>) -> Option<Question> {
+        let (asked, question) = self.question.as_ref()?;
+        (Arc::ptr_eq(asked, server) && question.is_under_way()).then(|| question.clone())
+    }
 }
 
 // === impl Relay ===
@@ -43,17 +67,38 @@ impl Relay {
         }
     }
 
-    /// The same once an HTTP server of which nothing is known was asked.
+    /// The same once an HTTP server of which nothing is known was asked: once for all who wait, who all hear how that
+    /// ended. It may be that nothing is known still, if it says nothing; it can be spoken to as a legacy one then.
     ///
     /// # Errors
     /// [`Failure`] if it cannot be asked.
-    pub(super) async fn learn(&self, server: &Arc<ServerSettings>) -> Result<Known, Failure> {
+    pub(super) async fn learn(self: &Arc<Self>, server: &Arc<ServerSettings>) -> Result<Known, Failure> {
         let known = self.known(server);
-        if matches!((&known, &server.transport), (Known::Nothing, TransportSettings::Http(_))) {
-            self.learn_era(server).await?;
-            return Ok(self.known(server));
+        if !matches!((&known, &server.transport), (Known::Nothing, TransportSettings::Http(_))) {
+            return Ok(known);
         }
-        Ok(known)
+        let question = {
+            let asking = self.asking(server);
+            let mut asked = lock(&asking.0);
+            // What was on its way may have been answered since.
+            let known = self.known(server);
+            if known.era().is_some() {
+                return Ok(known);
+            }
+            asked.question(server, || {
+                let (relay, server) = (self.clone(), server.clone());
+                Flight::begin(&self.tasks, |_| async move { relay.ask(&server).await })
+            })
+        };
+        wait_for(server, question).await
+    }
+
+    /// The era of an HTTP server, asked for if it is not known; one that says nothing is taken for legacy.
+    ///
+    /// # Errors
+    /// [`Failure`] if it cannot be asked.
+    pub(super) async fn learn_era(self: &Arc<Self>, server: &Arc<ServerSettings>) -> Result<Era, Failure> {
+        Ok(self.learn(server).await?.era().unwrap_or(Era::Legacy))
     }
 
     /// What a link that did not open says about the era. A child that answered neither question may have choked on the
@@ -71,83 +116,72 @@ impl Relay {
         }
     }
 
-    /// The era of an HTTP server, asked for once for all who wait if it is not known.
-    ///
-    /// # Errors
-    /// [`Failure`] if it cannot be asked.
-    pub(super) async fn learn_era(&self, server: &Arc<ServerSettings>) -> Result<Era, Failure> {
-        if let Some(era) = self.known(server).era() {
-            return Ok(era);
-        }
-        let (asking, since) = (self.asked(server), Instant::now());
-        let mut asked = asking.0.lock().await;
-        if let Some(era) = self.known(server).era() {
-            return Ok(era);
-        }
-        // One that was silent when others asked just now is not asked by each who waited for them.
-        if let Some((at, era)) = asked.first
-            && at >= since
-        {
-            return Ok(era);
-        }
-        let era = self.ask(server).await.inspect_err(|failure| {
+    /// Asks again, since a server remembered as `remembered` refused what one of that era would take; once for all
+    /// who doubt. If it changed, no new request takes a link of the old era; what runs on one may end there.
+    pub(super) async fn doubt(
+        self: &Arc<Self>,
+        server: &Arc<ServerSettings>,
+        remembered: Era,
+    ) -> Option<Era> {
+        let question = {
+            let asking = self.asking(server);
+            let mut asked = lock(&asking.0);
+            if let Some(now) = self.known(server).era().filter(|now| *now != remembered) {
+                return Some(now);
+            }
+            let believed = asked.doubted.is_some_and(|at| at.elapsed() < BELIEVED);
+            if asked.under_way(server).is_none() && (believed || !self.catalog.knows(server)) {
+                return Some(remembered);
+            }
+            asked.question(server, || {
+                let (relay, server) = (self.clone(), server.clone());
+                Flight::begin(&self.tasks, |_| async move { Ok(relay.ask_again(&server, remembered).await) })
+            })
+        };
+        let known = wait_for(server, question).await;
+        Some(known.ok().and_then(|known| known.era()).unwrap_or(remembered))
+    }
+
+    fn asking(&self, server: &ServerSettings) -> Arc<Asking> {
+        self.probing.get_or_insert_with(server.name.as_str().into(), Arc::default)
+    }
+
+    async fn ask(&self, server: &Arc<ServerSettings>) -> Result<Known, Failure> {
+        let said = self.connector.probe(server).await.inspect_err(|failure| {
             let (layer, reason) = (failure.layer.as_str(), failure.reason);
             tracing::warn!(server = %server.name, layer, reason, "{}", failure.message);
         })?;
-        asked.first = Some((Instant::now(), era));
-        Ok(era)
+        let known = match (said, pinned(server)) {
+            (Known::Legacy | Known::Nothing, Some(Era::Modern)) => {
+                Known::Modern(Arc::new(Introduction::assumed()))
+            }
+            (said, _) => said,
+        };
+        self.note(server, &known);
+        Ok(known)
     }
 
-    /// Asks again, since a server remembered as `remembered` refused what one of that era would take; once for all
-    /// who doubt. If it changed, no new request takes a link of the old era; what runs on one may end there.
-    pub(super) async fn doubt(&self, server: &Arc<ServerSettings>, remembered: Era) -> Option<Era> {
-        let asking = self.asked(server);
-        let mut asked = asking.0.lock().await;
-        if let Some(now) = self.known(server).era().filter(|now| *now != remembered) {
-            return Some(now);
-        }
-        let believed = asked.doubted.is_some_and(|at| at.elapsed() < BELIEVED);
-        if believed || !self.catalog.knows(server) {
-            return Some(remembered);
-        }
-        let now = match self.connector.probe(server).await {
-            Ok(Known::Modern(introduction)) => {
-                self.catalog.introduce(server, &introduction);
-                Era::Modern
-            }
-            Ok(Known::Legacy) => {
-                self.catalog.note_era(server, Some(Era::Legacy));
-                Era::Legacy
-            }
-            // It cannot be asked: what is remembered stands.
-            Ok(Known::Nothing) | Err(_) => remembered,
-        };
-        asked.doubted = Some(Instant::now());
+    async fn ask_again(&self, server: &Arc<ServerSettings>, remembered: Era) -> Known {
+        // If it cannot be asked, what is remembered stands.
+        let known = self.connector.probe(server).await.unwrap_or(Known::Nothing);
+        self.note(server, &known);
+        let now = known.era().unwrap_or(remembered);
         if now != remembered {
             let (was, is) = (remembered.as_str(), now.as_str());
             tracing::info!(server = %server.name, was, is, "a server speaks another era than before");
             self.retire(server);
         }
-        Some(now)
+        lock(&self.asking(server).0).doubted = Some(Instant::now());
+        known
     }
 
-    fn asked(&self, server: &ServerSettings) -> Arc<Asked> {
-        self.probing.get_or_insert_with(server.name.as_str().into(), Arc::default)
-    }
-
-    async fn ask(&self, server: &Arc<ServerSettings>) -> Result<Era, Failure> {
-        let said = match (self.connector.probe(server).await?, pinned(server)) {
-            (Known::Modern(introduction), _) => introduction,
-            (Known::Legacy | Known::Nothing, Some(Era::Modern)) => Arc::new(Introduction::assumed()),
-            (Known::Legacy, _) => {
-                self.catalog.note_era(server, Some(Era::Legacy));
-                return Ok(Era::Legacy);
-            }
-            // Not remembered: whether `initialize` succeeds will tell.
-            (Known::Nothing, _) => return Ok(Era::Legacy),
-        };
-        self.catalog.introduce(server, &said);
-        Ok(Era::Modern)
+    /// Remembers what a server said. One that said nothing is not remembered: whether `initialize` succeeds will tell.
+    fn note(&self, server: &Arc<ServerSettings>, known: &Known) {
+        match known {
+            Known::Modern(introduction) => self.catalog.introduce(server, introduction),
+            Known::Legacy => self.catalog.note_era(server, Some(Era::Legacy)),
+            Known::Nothing => {}
+        }
     }
 
     /// Takes the links to a server out of use without closing them: calls that run there keep them.

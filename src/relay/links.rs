@@ -1,9 +1,9 @@
 //! The links of one session: opened when first needed, once for all who wait, replaced when they are down.
 
+use std::borrow::Cow;
 use std::collections::HashMap;
 use std::sync::{Arc, Mutex};
 
-use tokio::sync::watch;
 use tokio_util::task::TaskTracker;
 
 use super::era::asked_revision;
@@ -12,11 +12,10 @@ use super::places::Place;
 use super::shared::Pick;
 use super::{Relay, Session, extensions};
 use crate::protocol::error::Layer;
-use crate::protocol::revision::Era;
 use crate::settings::ServerSettings;
 use crate::settings::servers::{Isolation, TransportSettings};
-use crate::store::lock;
-use crate::upstream::{Delivery, Failure, Farewell, Hello, Link, Listener};
+use crate::store::{Flight, lock};
+use crate::upstream::{Delivery, Failure, Farewell, Hello, Known, Link, Listener};
 
 /// The links of one session, by server; where it may have several to one server, the others by number too.
 #[derive(Default)]
@@ -39,10 +38,11 @@ pub(super) struct Held {
     pub(super) settings: Arc<ServerSettings>,
 }
 
-pub(super) type Opening = watch::Receiver<Option<Opened>>;
+/// A link on its way, on a task of its own; whoever gives up waiting does not stop it (case-C09).
+pub(super) type Opening = Flight<Opened>;
 
 enum Slot {
-    /// On its way, on a task of its own; whoever gives up waiting does not stop it (case-C09).
+    /// On its way.
     Opening(Opening, Arc<ServerSettings>),
     /// Ready.
     Live(Held),
@@ -51,7 +51,6 @@ enum Slot {
 enum Found {
     Link(Connected),
     Opening(Opening),
-    Vacant(watch::Sender<Option<Opened>>, Opening),
     /// The server is not configured so any more.
     Gone,
 }
@@ -129,14 +128,21 @@ impl Links {
         names
     }
 
-    fn find(&self, server: &Arc<ServerSettings>, key: &Arc<str>, relay: &Relay) -> Found {
+    /// The link to a server, or the one that is on its way: one that `begin` begins, if there is neither.
+    fn find(
+        &self,
+        server: &Arc<ServerSettings>,
+        key: Cow<'_, str>,
+        relay: &Relay,
+        begin: impl FnOnce(Arc<str>) -> Opening,
+    ) -> Found {
         let mut slots = lock(&self.0);
-        match slots.get(key) {
+        match slots.get(&*key) {
             Some(Slot::Live(held)) if !held.is_down() && Arc::ptr_eq(&held.settings, server) => {
                 return Found::Link(held.connected.clone());
             }
             Some(Slot::Opening(opening, settings))
-                if opening.has_changed().is_ok() && Arc::ptr_eq(settings, server) =>
+                if opening.is_under_way() && Arc::ptr_eq(settings, server) =>
             {
                 return Found::Opening(opening.clone());
             }
@@ -145,13 +151,13 @@ impl Links {
         if !relay.catalog.knows(server) {
             return Found::Gone;
         }
-        let (sender, opening) = watch::channel(None);
-        let slot = Slot::Opening(opening.clone(), server.clone());
-        let replaced = slots.insert(key.clone(), slot);
+        let key: Arc<str> = key.into();
+        let opening = begin(key.clone());
+        let replaced = slots.insert(key, Slot::Opening(opening.clone(), server.clone()));
         if let Some(Slot::Live(dead)) = replaced {
             dead.close_on(&relay.tasks);
         }
-        Found::Vacant(sender, opening)
+        Found::Opening(opening)
     }
 
     /// Puts an opened link in its place; gives it back if that was taken away meanwhile.
@@ -179,7 +185,7 @@ impl Links {
 
 impl Slot {
     fn is(&self, opening: &Opening) -> bool {
-        matches!(self, Self::Opening(own, _) if own.same_channel(opening))
+        matches!(self, Self::Opening(own, _) if own.is(opening))
     }
 }
 
@@ -212,34 +218,29 @@ impl Relay {
         if let Isolation::Shared { size } = server.isolation {
             return self.shared_link(tenant, server, size, pick).await;
         }
+        let known = self.learn(server).await?;
         // A modern HTTP server keeps no session, so there is nothing to isolate.
-        if matches!(server.transport, TransportSettings::Http(_))
-            && self.learn_era(server).await? == Era::Modern
-        {
+        if matches!((&server.transport, &known), (TransportSettings::Http(_), Known::Modern(_))) {
             return self.shared_link(tenant, server, 1, Pick::First).await;
         }
-        let key = key(server, pick);
-        let mut opening = match session.attached.links.find(server, &key, self) {
-            Found::Link(link) => return Ok(link),
-            Found::Gone => return Err(reconfigured(&server.name)),
-            Found::Opening(opening) => opening,
-            Found::Vacant(sender, opening) => {
-                let (relay, session, server) = (self.clone(), session.clone(), server.clone());
-                let own = opening.clone();
-                self.tasks.spawn(async move {
-                    let opened = relay.open_for(&session, &server, &key, &own).await;
-                    sender.send_replace(Some(opened));
-                });
-                opening
-            }
-        };
-        wait_for(server, &mut opening).await
+        let found = session.attached.links.find(server, key(server, pick), self, |key| {
+            let (relay, session, server) = (self.clone(), session.clone(), server.clone());
+            Flight::begin(&self.tasks, |own| async move {
+                relay.open_for(&session, &server, known, &key, &own).await
+            })
+        });
+        match found {
+            Found::Link(link) => Ok(link),
+            Found::Opening(opening) => wait_for(server, opening).await,
+            Found::Gone => Err(reconfigured(&server.name)),
+        }
     }
 
     async fn open_for(
         self: &Arc<Self>,
         session: &Arc<Session>,
         server: &Arc<ServerSettings>,
+        known: Known,
         key: &Arc<str>,
         opening: &Opening,
     ) -> Opened {
@@ -249,7 +250,7 @@ impl Relay {
         let origin: Arc<dyn Listener> = Arc::new(Origin { relay, session: own, server: server.clone() });
         let opened = async {
             let place = self.place(server).await?;
-            let link = self.open_link(server, hello, session.epoch.0, origin.clone()).await?;
+            let link = self.open_link(server, known, hello, session.epoch.0, origin.clone()).await?;
             Ok(Held { connected: Connected { link, origin }, place, settings: server.clone() })
         };
         let held = opened.await.inspect_err(|_| links.vacate(key, opening))?;
@@ -273,11 +274,11 @@ impl Relay {
     pub(super) async fn open_link(
         &self,
         server: &Arc<ServerSettings>,
+        known: Known,
         hello: Hello,
         epoch: u32,
         listener: Arc<dyn Listener>,
     ) -> Result<Arc<Link>, Failure> {
-        let known = self.learn(server).await?;
         let era = known.era();
         let opened = self.connector.open(server.clone(), known, hello, epoch, listener).await;
         match &opened {
@@ -293,17 +294,25 @@ impl Relay {
 }
 
 /// What a link is kept under: a `#` stands in no server's name.
-fn key(server: &ServerSettings, pick: Pick) -> Arc<str> {
+fn key(server: &ServerSettings, pick: Pick) -> Cow<'_, str> {
     match pick {
         Pick::Lane(number) if number > 0 => format!("{}#{number}", server.name).into(),
         Pick::Any | Pick::First | Pick::Lane(_) => server.name.as_str().into(),
     }
 }
 
-/// Waits for a link that is being opened.
-pub(super) async fn wait_for(server: &ServerSettings, opening: &mut Opening) -> Opened {
-    let settled = opening.wait_for(Option::is_some).await;
-    settled.ok().and_then(|done| done.clone()).unwrap_or_else(|| {
+/// Waits for what is found out about a server, or opened to it.
+///
+/// # Errors
+/// What came of it, or that nothing did.
+pub(super) async fn wait_for<T>(
+    server: &ServerSettings,
+    flight: Flight<Result<T, Failure>>,
+) -> Result<T, Failure>
+where
+    T: Clone + Send + Sync + 'static,
+{
+    flight.landed().await.unwrap_or_else(|| {
         Err(Failure {
             server: server.name.clone(),
             layer: Layer::Gateway,

@@ -9,7 +9,6 @@ use std::sync::{Arc, Mutex, Weak};
 
 use futures_util::FutureExt as _;
 use futures_util::future::BoxFuture;
-use tokio::sync::watch;
 use tokio_util::sync::CancellationToken;
 
 use super::era::asked_revision;
@@ -25,7 +24,7 @@ use crate::protocol::object::Object;
 use crate::protocol::revision::{Era, Revision};
 use crate::session::log::EventKind;
 use crate::settings::ServerSettings;
-use crate::store::{Epoch, Registry, lock};
+use crate::store::{Epoch, Flight, Registry, lock};
 use crate::upstream::{Failure, Heard, Hello, Listener, Reply};
 
 /// How many looks in a row must find no session of a tenant before its links are closed.
@@ -174,26 +173,23 @@ impl Relay {
             Pick::First => 0,
         };
         let Some(slot) = group.slots.get(at) else { unreachable!("taken modulo the length") };
-        let mut opening = {
+        let opening = {
             let mut slot = lock(slot);
             match &*slot {
                 Slot::Live(held) if !held.is_down() => return Ok(held.connected.clone()),
-                Slot::Opening(opening) if opening.has_changed().is_ok() => opening.clone(),
+                Slot::Opening(opening) if opening.is_under_way() => opening.clone(),
                 _ => {
-                    let (sender, opening) = watch::channel(None);
+                    let (relay, group) = (self.clone(), group.clone());
+                    let opening =
+                        Flight::begin(&self.tasks, |_| async move { relay.open_shared(&group, at).await });
                     if let Slot::Live(dead) = std::mem::replace(&mut *slot, Slot::Opening(opening.clone())) {
                         dead.close_on(&self.tasks);
                     }
-                    let (relay, group) = (self.clone(), group.clone());
-                    self.tasks.spawn(async move {
-                        let opened = relay.open_shared(&group, at).await;
-                        sender.send_replace(Some(opened));
-                    });
                     opening
                 }
             }
         };
-        wait_for(server, &mut opening).await
+        wait_for(server, opening).await
     }
 
     fn shared_group(
@@ -223,7 +219,8 @@ impl Relay {
         let origin: Arc<dyn Listener> = Arc::new(SharedOrigin { relay, tenant: tenant.clone(), server: own });
         let opened = async {
             let place = self.place(server).await?;
-            let link = self.open_link(server, hello, Epoch::FIRST.0, origin.clone()).await?;
+            let known = self.learn(server).await?;
+            let link = self.open_link(server, known, hello, Epoch::FIRST.0, origin.clone()).await?;
             Ok(Held { connected: Connected { link, origin }, place, settings: server.clone() })
         };
         let opened = opened.await;

@@ -92,8 +92,14 @@ impl<A> ImplicitSessions<A> {
     ) -> Result<Opened<A>, OpenError> {
         let mut counted = lock(&self.counted);
         let mut displaced = Vec::new();
-        if let Some(session) = self.find(key) {
-            return Ok(Opened { session, displaced });
+        match self.by_key.get(key) {
+            // It is about to be ended; whoever does that will not find it here any more.
+            Some(retired) if retired.is_retired() => {
+                self.take_out(&mut counted, &retired);
+                displaced.push(retired);
+            }
+            Some(session) => return Ok(Opened { session, displaced }),
+            None => {}
         }
         let now = Instant::now();
         if let PrincipalCap::Held(principal) = cap {
@@ -108,19 +114,18 @@ impl<A> ImplicitSessions<A> {
                 if idle.is_empty() {
                     return Err(OpenError::PrincipalFull);
                 }
-                displaced = idle;
+                self.take_out_all(&mut counted, &idle);
+                displaced.extend(idle);
             }
         }
-        if counted.all.saturating_sub(displaced.len()) >= self.most {
+        if counted.all >= self.most {
             let idle = retired(|| self.by_key.values(), self.most, &mut counted.vain, now);
-            if idle.is_empty() && displaced.is_empty() {
+            if idle.is_empty() {
                 counted.forget_if_none(cap);
                 return Err(OpenError::Full);
             }
+            self.take_out_all(&mut counted, &idle);
             displaced.extend(idle);
-        }
-        for session in &displaced {
-            self.take_out(&mut counted, session);
         }
         let session = Arc::new(make());
         counted.all += 1;
@@ -135,6 +140,12 @@ impl<A> ImplicitSessions<A> {
     /// Takes a session out; `false` if it was not there any more.
     pub(super) fn remove(&self, session: &Arc<Session<A>>) -> bool {
         self.take_out(&mut lock(&self.counted), session)
+    }
+
+    fn take_out_all(&self, counted: &mut Counted<A>, sessions: &[Arc<Session<A>>]) {
+        for session in sessions {
+            self.take_out(counted, session);
+        }
     }
 
     fn take_out(&self, counted: &mut Counted<A>, session: &Arc<Session<A>>) -> bool {

@@ -86,10 +86,11 @@ pub struct Config {
     pub endpoints: Named<Endpoint>,
     /// How the process stops after SIGTERM.
     pub shutdown: Shutdown,
-    /// A directory for what should survive a restart: the last good lists of every server.
+    /// A directory for what should survive a restart: the last good lists of every server, and the secret keys of what
+    /// clients carry.
     ///
-    /// By default `$XDG_STATE_HOME/mcpgate` or `~/.local/state/mcpgate`. If it cannot be written, lists are kept in
-    /// memory only.
+    /// By default `$XDG_STATE_HOME/mcpgate` or `~/.local/state/mcpgate`. If it cannot be written, both are kept in
+    /// memory only. Give each gateway one of its own.
     pub state_dir: Option<String>,
     /// The MCP servers behind the gateway, by name, in the shape that MCP hosts use.
     ///

@@ -6,13 +6,13 @@ use std::time::Duration;
 
 use futures_util::future::join_all;
 use mcpgate::protocol::revision::Revision;
-use mcpgate::settings::ServerSettings;
 use mcpgate::settings::servers::ProtocolSetting;
+use mcpgate::settings::{ServerSettings, Settings};
 use serde_json::{Value, json};
 
 use crate::client::{Client, tool};
 use crate::gateway::TestGateway;
-use crate::http_server::{Answer, HttpServer, Seen, hold, rpc};
+use crate::http_server::{Answer, Gate, HttpServer, Seen, hold, rpc};
 use crate::kit::{LEGACY, auto, modern};
 
 async fn gateway(server: &HttpServer) -> TestGateway {
@@ -278,6 +278,45 @@ async fn a_silent_server_is_initialized() {
     let answer = modern(&gateway, "/servers/u1/mcp").call(1, "tools/call", tool("echo", json!({}))).await;
     assert!(is_ok(&answer), "{answer}");
     server.await_hang_up(rpc("server/discover")).await;
+    assert_eq!(server.count(rpc("server/discover")), 1, "its silence is waited for once for a link");
+}
+
+/// T66: many who wait for a server that fails wait for one question, and all hear how that one failed.
+#[tokio::test]
+async fn a_server_that_fails_is_asked_once_for_all_who_wait() {
+    let server = HttpServer::modern().await;
+    let gate = Gate::new();
+    server.on(|_| true, Answer::status(401).after(&gate));
+    let soon = |settings: &mut Settings| settings.streams.keep_alive = Duration::from_millis(20);
+    let gateway = TestGateway::new().http("u1", server.url()).adjust(auto).with(soon).start().await;
+    let caller = modern(&gateway, "/servers/u1/mcp");
+    let calls = (0..8).map(|n| caller.request(n, "tools/call", tool("echo", json!({}))));
+    // Each has begun to wait when its stream begins.
+    let waiting = join_all(calls.map(async |call| caller.post(&call).await)).await;
+    gate.open();
+    for answer in join_all(waiting.into_iter().map(|waiting| waiting.response())).await {
+        assert_eq!(reason(&answer), Some("upstream_unauthorized"), "{answer}");
+    }
+    assert_eq!(server.count(rpc("server/discover")), 1);
+}
+
+/// T66, case-C09: a caller that leaves takes the question from nobody who waits for it too.
+#[tokio::test]
+async fn a_question_goes_on_when_the_caller_that_came_first_leaves() {
+    let server = HttpServer::modern().await;
+    let gate = Gate::new();
+    server.once(rpc("server/discover"), Answer::status(401).after(&gate));
+    let gateway = gateway(&server).await;
+    let caller = modern(&gateway, "/servers/u1/mcp");
+    let call = || caller.call(1, "tools/call", tool("echo", json!({})));
+    tokio::select! {
+        answer = call() => panic!("nobody said anything yet: {answer}"),
+        _ = server.await_request(rpc("server/discover")) => {}
+    }
+    gateway.until(r#"mcpgate_requests_total{method="tools/call",outcome="cancelled"}"#, |n| n == 1.0).await;
+    let (answer, ()) = tokio::join!(call(), async { gate.open() });
+    assert_eq!(reason(&answer), Some("upstream_unauthorized"), "{answer}");
+    assert_eq!(server.count(rpc("server/discover")), 1);
 }
 
 /// T64: whatever else a legacy server says to an unknown method, it is legacy.

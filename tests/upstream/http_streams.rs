@@ -169,6 +169,25 @@ async fn asks_once_where_no_standalone_stream_is_offered() {
     }
 }
 
+/// A server that had the stream and refuses it for a while is asked until it has it again: in one session, and over
+/// a lost one.
+#[tokio::test]
+async fn asks_again_where_a_standalone_stream_was_offered() {
+    for answer in [Answer::status(405), Answer::status(404), Answer::status(501), Answer::json("{}")] {
+        let server = HttpServer::start().await;
+        server.once(http(Method::GET), Answer::events([message(&note(1))]));
+        for _ in 0..3 {
+            server.once(http(Method::GET), answer.clone());
+        }
+        let (feed, healed) = Answer::fed();
+        server.on(http(Method::GET), healed);
+        let rig = Rig::open(server.url()).await;
+        rig.ear.notification("\"n\":1").await;
+        feed.send(message(r#"{"jsonrpc":"2.0","method":"notifications/tools/list_changed"}"#)).await;
+        rig.ear.notification("list_changed").await;
+    }
+}
+
 /// T25: what comes on the standalone stream goes to the link's listener, and its questions can be answered.
 #[tokio::test]
 async fn hears_the_standalone_stream() {

@@ -114,6 +114,23 @@ fn a_session_does_not_end_under_a_request() {
     assert!(!Arc::ptr_eq(&session, &trial.open(1, 1).expect("another")));
 }
 
+/// One that was shut to requests, and is yet to be taken out, gives way to its successor at once: it ends, once, and
+/// leaves no place taken.
+#[test]
+fn a_retired_session_ends_when_another_takes_its_place() {
+    let trial = Trial::new(1, 1);
+    let session = trial.open(1, 1).expect("opened");
+    assert!(session.retire());
+    let next = trial.open(1, 1).expect("the retired one takes no place from it");
+    assert!(!Arc::ptr_eq(&session, &next));
+    assert!(session.ended.is_cancelled() && trial.ended() == 1);
+    assert!(!trial.sessions.end_implicit(&session, EndReason::Idle), "it ends once");
+    assert_eq!((trial.ended(), trial.sessions.implicit_len()), (1, 1));
+    assert!(trial.sessions.end_implicit(&next, EndReason::Idle));
+    assert_eq!((trial.ended(), trial.sessions.implicit_len()), (2, 0));
+    assert!(trial.open(2, 2).is_ok(), "its place is free again");
+}
+
 /// What ends for good frees its place, whatever the cap it was counted under.
 #[test]
 fn a_session_that_ends_gives_its_place_back() {

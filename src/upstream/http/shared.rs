@@ -1,5 +1,6 @@
 //! A link's session, and its renewal when the server lost it (case-D01, X45).
 
+use std::sync::atomic::AtomicBool;
 use std::sync::{Arc, OnceLock};
 
 use arc_swap::ArcSwap;
@@ -17,6 +18,8 @@ pub(super) struct Shared {
     /// What a lost session is begun anew with; a modern link has none.
     hello: Option<Hello>,
     live: ArcSwap<Live>,
+    /// Whether the server ever opened a standalone stream.
+    pub(super) streamed: AtomicBool,
     /// Held by the one renewal that runs.
     renewing: Mutex<()>,
     /// Why the session could not be begun anew; the link is of no more use then.
@@ -33,6 +36,7 @@ impl Shared {
             peer,
             hello: Some(hello),
             live: ArcSwap::from(Arc::clone(&live)),
+            streamed: AtomicBool::new(false),
             renewing: Mutex::default(),
             failed: OnceLock::new(),
         });
@@ -49,6 +53,7 @@ impl Shared {
             peer,
             hello: None,
             live: ArcSwap::from_pointee(live),
+            streamed: AtomicBool::new(false),
             renewing: Mutex::default(),
             failed: OnceLock::new(),
         })

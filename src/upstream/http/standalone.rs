@@ -1,24 +1,30 @@
 //! The standalone stream: what a server says outside any call comes on a GET (T25).
 
 use std::sync::Arc;
+use std::sync::atomic::Ordering::Relaxed;
 
 use bytes::Bytes;
 use http::{HeaderValue, Method, StatusCode};
 use tokio::time::Instant;
 
 use super::body::Form;
+use super::doubt;
 use super::events::{End, Events, is_message};
 use super::pace::Backoff;
 use super::resume::{Cursor, Position};
 use super::session::{Live, Session, Tracking};
 use super::shared::Shared;
 use crate::protocol::header::LAST_EVENT_ID;
+use crate::protocol::revision::Era;
 use crate::upstream::Heard;
 
-/// Whether the server ever opened the stream of this session.
+/// Whether the server ever opened the stream.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Offered {
+    /// In this session.
     Yes,
+    /// In an earlier session of the link.
+    Before,
     NotYet,
 }
 
@@ -41,13 +47,9 @@ enum Next {
 pub(super) fn start(shared: &Arc<Shared>, live: Arc<Live>) {
     let over = live.session.over.clone();
     let backoff = Backoff::new(shared.peer.pace);
-    let standalone = Standalone {
-        shared: Arc::clone(shared),
-        live,
-        cursor: Cursor::default(),
-        backoff,
-        offered: Offered::NotYet,
-    };
+    let offered = if shared.streamed.load(Relaxed) { Offered::Before } else { Offered::NotYet };
+    let standalone =
+        Standalone { shared: Arc::clone(shared), live, cursor: Cursor::default(), backoff, offered };
     shared.peer.tasks.spawn(over.run_until_cancelled_owned(standalone.run()));
 }
 
@@ -86,22 +88,24 @@ impl Standalone {
         match head.status {
             StatusCode::OK if Form::of(&head) == Form::Events => {
                 self.offered = Offered::Yes;
+                self.shared.streamed.store(true, Relaxed);
                 peer.listener.heard(Heard::OnStream);
                 self.read(Events::new(body, peer.limit())).await;
                 Next::Again
             }
-            // case-D03: the server offers none, and is not asked again in this session.
-            StatusCode::METHOD_NOT_ALLOWED | StatusCode::NOT_IMPLEMENTED => self.stop(),
-            StatusCode::NOT_FOUND => {
-                // Some say 404 where they mean 405; only from a server that had a stream is it a lost session.
-                if self.offered == Offered::Yes && self.live.session.tracking() == Tracking::ById {
-                    let _ = self.shared.renew(&self.live).await;
-                    return Next::Stop;
-                }
-                self.stop()
+            // Some say 404 where they mean 405; only from a server that had a stream is it a lost session.
+            StatusCode::NOT_FOUND
+                if self.offered == Offered::Yes && self.live.session.tracking() == Tracking::ById =>
+            {
+                let _ = self.shared.renew(&self.live).await;
+                Next::Stop
+            }
+            // case-D03: the server offers none.
+            StatusCode::METHOD_NOT_ALLOWED | StatusCode::NOT_IMPLEMENTED | StatusCode::NOT_FOUND => {
+                self.without().await
             }
             // It answered a GET with something else: it knows no streams.
-            status if status.is_success() => self.stop(),
+            status if status.is_success() => self.without().await,
             status => {
                 tracing::debug!(server, status = status.as_u16(), "a server refused its standalone stream");
                 Next::Again
@@ -109,10 +113,15 @@ impl Standalone {
         }
     }
 
-    /// The server offers no stream.
-    fn stop(&self) -> Next {
-        self.shared.peer.listener.heard(Heard::Never);
-        Next::Stop
+    /// The server does not open the stream, and is not asked again in this session; but one that had it has it again
+    /// some day, unless it is of the other era by now.
+    async fn without(&self) -> Next {
+        let peer = &self.shared.peer;
+        if self.offered == Offered::NotYet {
+            peer.listener.heard(Heard::Never);
+            return Next::Stop;
+        }
+        if doubt::is_other_era(peer, Era::Legacy).await { Next::Stop } else { Next::Again }
     }
 
     /// Reads one connection to its end.
