@@ -17,7 +17,7 @@ pub enum Created<'a> {
 
 /// What a result of `tools/call` says, if it is a task. Most results are none, which a look at their bytes tells.
 pub fn created(result: &str) -> Option<Created<'_>> {
-    memchr::memmem::find(result.as_bytes(), b"\"task")?;
+    memchr::memmem::find(result.as_bytes(), b"\"task\"")?;
     let result = Object::parse(result).ok()?;
     if result.text("resultType").is_some_and(|t| t == "task") {
         return Some(Created::Modern(result.get("taskId")));

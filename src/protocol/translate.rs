@@ -2,6 +2,7 @@
 //!
 //! Everything else in it stays as it was, byte for byte.
 
+mod answered;
 mod asked;
 mod cache;
 mod capabilities;
@@ -16,6 +17,7 @@ pub mod wanted;
 
 use super::envelope::Span;
 
+pub use answered::Answered;
 pub use asked::{at_first, check_answer, input_request, input_required, required_urls};
 pub use cache::{Scope, hints};
 pub use capabilities::capabilities;

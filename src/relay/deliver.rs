@@ -8,11 +8,10 @@ use crate::protocol::edit::{Edit, Text, replaced};
 use crate::protocol::envelope::Response;
 use crate::protocol::error::{Code, Layer, RpcError};
 use crate::protocol::method::Method;
-use crate::protocol::object::Object;
 use crate::protocol::revision::Era;
 use crate::protocol::translate::wanted::requests;
 use crate::protocol::translate::{
-    Change, NoResult, Passing, Scope, ToLegacy, hints, modern_result, to_modern,
+    Answered, Change, NoResult, Passing, Scope, ToLegacy, hints, modern_result, to_modern,
 };
 
 /// The response as the caller expects it, from a server of `era`, with some more changed.
@@ -24,17 +23,18 @@ pub(super) fn deliver(
     more: Vec<Change>,
 ) -> Text {
     let Serving { request, session, .. } = serving;
-    let mut changes = uris_in(serving, route, response);
+    let answered = Answered::new(response);
+    let mut changes = uris_in(serving, route, &answered);
     changes.extend(more);
     match (session.revision().era(), era) {
         (Era::Legacy, Era::Legacy) => {}
-        (Era::Modern, Era::Modern) => match passing(serving, route, response) {
+        (Era::Modern, Era::Modern) => match passing(serving, route, &answered) {
             Ok(change) => {
                 changes.extend(change);
                 if *request.method() == Method::ResourcesRead {
                     // What goes by other names here, or is one part of many, is nobody's but the caller's (K5).
                     let as_is = serving.endpoint.shows_all_as_is();
-                    changes.extend(hints(response, if as_is { Scope::AsSaid } else { Scope::Private }));
+                    changes.extend(hints(&answered, if as_is { Scope::AsSaid } else { Scope::Private }));
                 }
             }
             Err(error) => return refused(serving, route, &error),
@@ -42,10 +42,10 @@ pub(super) fn deliver(
         _ if response.result().is_some_and(|result| !result.starts_with('{')) => {
             return refused(serving, route, &unusable(&route.target.server.name, &NoResult::Unreadable));
         }
-        (Era::Modern, Era::Legacy) => changes.extend(to_modern(request.method(), response)),
+        (Era::Modern, Era::Legacy) => changes.extend(to_modern(request.method(), &answered)),
         (Era::Legacy, Era::Modern) => {
             let (revision, server) = (session.revision(), route.target.server.name.as_str());
-            changes = ToLegacy { method: request.method(), revision, server }.changes(response, changes);
+            changes = ToLegacy { method: request.method(), revision, server }.changes(&answered, changes);
         }
     }
     if changes.is_empty() {
@@ -63,14 +63,14 @@ fn refused(serving: Serving<'_>, route: &Route, error: &RpcError) -> Text {
 }
 
 /// What a result of one modern server lacks for its modern caller, who may be asked only what it declared (R4).
-fn passing(serving: Serving<'_>, route: &Route, response: &Response) -> Result<Option<Change>, RpcError> {
+fn passing(serving: Serving<'_>, route: &Route, answered: &Answered<'_>) -> Result<Option<Change>, RpcError> {
     let server = route.target.server.name.as_str();
-    match modern_result(response).map_err(|why| unusable(server, &why))? {
+    match modern_result(answered).map_err(|why| unusable(server, &why))? {
         Passing::AsIs => Ok(None),
         Passing::Completed(change) => Ok(Some(change)),
         Passing::Wanting => {
-            let result = response.result().and_then(|raw| Object::parse(raw).ok()).unwrap_or_default();
-            let wanted = requests(&result).map_err(|why| bad_answer(server, why))?;
+            let wanted = answered.members().map_or_else(|| Ok(Vec::new()), requests);
+            let wanted = wanted.map_err(|why| bad_answer(server, why))?;
             declares_all(server, serving.session.greeting.class, &wanted).map(|()| None)
         }
     }

@@ -11,6 +11,7 @@ use std::time::Duration;
 use futures_util::FutureExt as _;
 use futures_util::future::select_all;
 use tokio::sync::OwnedMutexGuard;
+use tokio_util::sync::CancellationToken;
 
 use super::parked::can_be_asked;
 use super::serving::Serving;
@@ -41,6 +42,8 @@ pub(super) struct Lane {
     set: Arc<Set>,
     number: usize,
     turn: Mutex<Option<Turn>>,
+    /// Cancelled when the call has ended, and needs no turn any more.
+    over: CancellationToken,
 }
 
 /// A lane for as long as its call is at work.
@@ -84,7 +87,8 @@ impl Set {
             Some(found) => found,
             None => self.in_time(self.any()).await?,
         };
-        Ok(Taken(Arc::new(Lane { set: self, number, turn: Mutex::new(Some(turn)) })))
+        let (turn, over) = (Mutex::new(Some(turn)), CancellationToken::new());
+        Ok(Taken(Arc::new(Lane { set: self, number, turn, over })))
     }
 
     /// Waits for whichever lane is free first.
@@ -114,18 +118,28 @@ impl Lane {
         lock(&self.turn).take();
     }
 
-    /// Waits until this call can go on after a rest.
+    /// Waits until this call can go on after a rest; gives no turn if it has ended meanwhile.
     ///
     /// # Errors
     /// `busy` if those before it take too long.
-    pub(super) async fn turn_again(&self) -> Result<Turn, RpcError> {
+    ///
+    /// # Cancellation
+    /// Nothing has changed.
+    pub(super) async fn turn_again(&self) -> Result<Option<Turn>, RpcError> {
         let Some(lane) = self.set.lanes.get(self.number) else { unreachable!("numbered when it was taken") };
-        self.set.in_time(lane.clone().lock_owned()).await
+        tokio::select! {
+            biased;
+            () = self.over.cancelled() => Ok(None),
+            turn = self.set.in_time(lane.clone().lock_owned()) => turn.map(Some),
+        }
     }
 
-    /// Goes on.
+    /// Goes on, unless the call has ended.
     pub(super) fn go_on(&self, turn: Turn) {
-        *lock(&self.turn) = Some(turn);
+        let mut held = lock(&self.turn);
+        if !self.over.is_cancelled() {
+            *held = Some(turn);
+        }
     }
 }
 
@@ -133,6 +147,7 @@ impl Lane {
 
 impl Drop for Taken {
     fn drop(&mut self) {
+        self.0.over.cancel();
         self.0.rest();
     }
 }
@@ -170,3 +185,6 @@ fn busy(server: &ServerSettings, patience: Duration) -> RpcError {
     );
     RpcError::new(Code::Internal, "busy", message).at(name, Layer::Call).retryable()
 }
+
+#[cfg(test)]
+mod tests;

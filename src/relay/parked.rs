@@ -29,6 +29,7 @@ use super::{Relay, Session};
 use crate::protocol::object::Object;
 use crate::protocol::translate::input_required;
 use crate::store::{Registry, lock};
+use crate::telemetry::Metrics;
 
 pub(super) use ask::{ask, on_turn, only, take_back};
 pub(super) use carried::{Carried, Served, Work};
@@ -57,7 +58,11 @@ struct Slot {
     session: Arc<Session>,
     outlet: Arc<Outlet>,
     give: Mutex<Option<oneshot::Sender<oneshot::Sender<Carried>>>>,
+    _counted: Counted,
 }
+
+/// Counts a parked call for as long as this lives.
+struct Counted(Arc<Metrics>);
 
 // === impl ParkedCalls ===
 
@@ -90,6 +95,21 @@ impl Slot {
     }
 }
 
+// === impl Counted ===
+
+impl Counted {
+    fn new(metrics: &Arc<Metrics>) -> Self {
+        metrics.call_parked();
+        Self(metrics.clone())
+    }
+}
+
+impl Drop for Counted {
+    fn drop(&mut self) {
+        self.0.call_unparked();
+    }
+}
+
 // === impl Relay ===
 
 impl Relay {
@@ -115,6 +135,7 @@ impl Relay {
             session,
             outlet: carried.outlet.clone(),
             give: Mutex::new(Some(give)),
+            _counted: Counted::new(&self.metrics),
         };
         self.parked.slots.insert(call, Arc::new(slot));
         self.tasks.spawn(self.clone().keep(carried, call, wanted, round.input));

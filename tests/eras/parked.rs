@@ -10,6 +10,9 @@ use crate::gateway::{Setup, TestGateway};
 use crate::http_server::{Answer, Feed, HttpServer, Seen, members, message, result, rpc};
 use crate::kit::{ModernClient, auto, modern};
 
+/// How many calls wait for their callers.
+const PARKED: &str = "mcpgate_parked_calls";
+
 /// What all callers here can be asked.
 fn everything() -> Value {
     json!({"elicitation": {"form": {}, "url": {}}, "sampling": {"tools": {}}, "roots": {}})
@@ -138,6 +141,7 @@ async fn a_question_parks_the_call_and_the_retry_goes_on_with_it() {
     ];
     let (feed, asked) = scene.asked(&asks).await;
     assert_eq!(asked["id"], "first");
+    assert_eq!(scene.gateway.sample(PARKED), 1.0);
     let expected = json!({
         "sampling-1": {"method": "sampling/createMessage", "params": {"messages": [], "maxTokens": 7, "zz": 1}},
         "elicitation-2": {"method": "elicitation/create", "params": {"mode": "url", "message": "?", "url": "https://x.test"}},
@@ -155,6 +159,7 @@ async fn a_question_parks_the_call_and_the_retry_goes_on_with_it() {
         got
     });
     is_done(&answered, "second");
+    assert_eq!(scene.gateway.sample(PARKED), 0.0);
     let of = |id: Value| got.iter().find(|a| a["id"] == id).map(|a| a["result"].clone());
     assert_eq!(of(json!(7)), Some(sample));
     assert_eq!(of(json!("e")), Some(json!({"action": "decline"})));
@@ -386,6 +391,7 @@ async fn a_caller_that_does_not_come_back_is_not_waited_for() {
     assert_eq!(cancelled["params"]["requestId"], call["id"]);
     let late = scene.retry("late", &asked, json!({"elicitation-1": accept("x")})).await;
     assert_eq!(reason(&late), (-32602, "expired_state"));
+    assert_eq!(scene.gateway.sample(PARKED), 0.0);
 }
 
 /// X37: `timeouts.total` ends a parked call too; its caller hears so when it comes back.
@@ -701,14 +707,12 @@ async fn a_retry_is_asked_only_what_it_declares_itself() {
     let (feed, answer) = Answer::fed();
     scene.server.once(rpc("tools/call"), answer);
     feed.send(message(&elicitation(1, "?"))).await;
-    let (done, ()) = tokio::join!(
-        less.call("r", "tools/call", retry_params(&visit, json!({"elicitation-1": {"action": "accept"}}))),
-        async {
-            let got = scene.answers(1).await;
-            assert_eq!((&got[0]["id"], &got[0]["error"]["code"]), (&json!(1), &json!(-32601)));
-            feed.send(result(DONE)).await;
-        }
-    );
+    let visited = retry_params(&visit, json!({"elicitation-1": {"action": "accept"}}));
+    let (done, ()) = tokio::join!(less.call("r", "tools/call", visited), async {
+        let got = scene.answers(1).await;
+        assert_eq!((&got[0]["id"], &got[0]["error"]["code"]), (&json!(1), &json!(-32601)));
+        feed.send(result(DONE)).await;
+    });
     is_done(&done, "r");
 
     let (feed, asked) = scene.asked(&[question(2, "roots/list", json!({}))]).await;

@@ -1,10 +1,10 @@
 //! How what was read from a modern server may be cached; under names of the gateway's making, by its caller alone
 //! (K5, K9).
 
-use super::Change;
 use super::members::put_first;
-use crate::protocol::envelope::{Response, Span};
-use crate::protocol::object::{Object, text};
+use super::{Answered, Change};
+use crate::protocol::envelope::Span;
+use crate::protocol::object::text;
 
 /// Whom the result of a read may be shown to.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -17,10 +17,9 @@ pub enum Scope {
 
 /// What must change in the result of a `resources/read` so that it says how it may be cached (K1): a time that is none
 /// is 0 (K4), and a scope that is none is private.
-pub fn hints(response: &Response, scope: Scope) -> Vec<Change> {
-    let Some((raw, result)) = response.result().and_then(|raw| Some((raw, Object::parse(raw).ok()?))) else {
-        return Vec::new();
-    };
+pub fn hints(answered: &Answered<'_>, scope: Scope) -> Vec<Change> {
+    let response = answered.response;
+    let (Some(raw), Some(result)) = (answered.result(), answered.members()) else { return Vec::new() };
     if result.text("resultType").is_some_and(|said| said != "complete") {
         return Vec::new();
     }
@@ -53,7 +52,8 @@ mod tests {
     fn read(result: &str, scope: Scope) -> String {
         let text = format!(r#"{{"jsonrpc":"2.0","id":1,"result":{result}}}"#);
         let Ok(Message::Response(response)) = Message::parse(text.into()) else { panic!("a response") };
-        let changed = Edit::of(response.bytes()).replace_all(hints(&response, scope)).finish();
+        let changed =
+            Edit::of(response.bytes()).replace_all(hints(&Answered::new(&response), scope)).finish();
         let changed = String::from_utf8(changed.to_vec()).unwrap();
         changed[r#"{"jsonrpc":"2.0","id":1,"result":"#.len()..changed.len() - 1].to_owned()
     }

@@ -1,9 +1,8 @@
 //! Results that a modern server gives to a modern caller: they pass as they are, if they say what they are (M12, M13).
 
-use super::Change;
 use super::members::put_first;
-use crate::protocol::envelope::Response;
-use crate::protocol::object::{Object, may_say, text};
+use super::{Answered, Change};
+use crate::protocol::object::{may_say, text};
 
 /// How nearly every result of the era begins.
 const USUAL: &str = r#"{"resultType":"complete""#;
@@ -36,17 +35,17 @@ pub enum Passing {
 ///
 /// # Errors
 /// [`NoResult`]
-pub fn modern_result(response: &Response) -> Result<Passing, NoResult> {
-    let Some(result) = response.result() else { return Ok(Passing::AsIs) };
+pub fn modern_result(answered: &Answered<'_>) -> Result<Passing, NoResult> {
+    let Some(result) = answered.result() else { return Ok(Passing::AsIs) };
     // What stands behind the usual beginning may say otherwise.
     if result.strip_prefix(USUAL).is_some_and(|rest| !may_say(rest, MENTION)) {
         return Ok(Passing::AsIs);
     }
-    let missing = || Ok(Passing::Completed(put_first(response.bytes(), result, COMPLETE)));
+    let missing = || Ok(Passing::Completed(put_first(answered.response.bytes(), result, COMPLETE)));
     if result.starts_with('{') && !may_say(result, MENTION) {
         return missing();
     }
-    let object = Object::parse(result).map_err(|_| NoResult::Unreadable)?;
+    let object = answered.members().ok_or(NoResult::Unreadable)?;
     let Some(raw) = object.get("resultType") else { return missing() };
     match text(raw).as_deref() {
         Some("complete" | "task") => Ok(Passing::AsIs),
@@ -65,7 +64,7 @@ mod tests {
         let text = format!(r#"{{"jsonrpc":"2.0","id":1,"result":{result}}}"#);
         let Ok(Message::Response(response)) = Message::parse(text.into()) else { panic!("{result}") };
         let edit = Edit::of(response.bytes());
-        let whole = match modern_result(&response)? {
+        let whole = match modern_result(&Answered::new(&response))? {
             Passing::Completed((at, new)) => edit.replace_owned(at, new).finish(),
             Passing::AsIs | Passing::Wanting => edit.finish(),
         };

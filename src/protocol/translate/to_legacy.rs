@@ -1,8 +1,8 @@
 //! Responses of modern servers as legacy callers expect them (X19, X21 to X23).
 
 use super::members::{cut, put_first};
-use super::{Change, content};
-use crate::protocol::envelope::{Response, Span};
+use super::{Answered, Change, content};
+use crate::protocol::envelope::Span;
 use crate::protocol::meta;
 use crate::protocol::method::Method;
 use crate::protocol::object::{Object, items, may_say, quoted};
@@ -27,9 +27,10 @@ const MODERN: [&str; 3] = ["resultType", "ttlMs", "cacheScope"];
 impl ToLegacy<'_> {
     /// What must change in `response`. `uris` are changes of URIs in it, decided on before; those of them that still
     /// hold are among what is given back.
-    pub fn changes(&self, response: &Response, uris: Vec<Change>) -> Vec<Change> {
+    pub fn changes(&self, answered: &Answered<'_>, uris: Vec<Change>) -> Vec<Change> {
+        let response = answered.response;
         let mut changes = match (response.result(), response.error()) {
-            (Some(result), _) => self.result(response.bytes(), result, &uris),
+            (Some(result), _) => self.result(answered, result, &uris),
             (_, Some(error)) => self.error(response.bytes(), error),
             (None, None) => Vec::new(),
         };
@@ -39,7 +40,8 @@ impl ToLegacy<'_> {
         changes
     }
 
-    fn result(&self, whole: &[u8], raw: &str, uris: &[Change]) -> Vec<Change> {
+    fn result(&self, answered: &Answered<'_>, raw: &str, uris: &[Change]) -> Vec<Change> {
+        let whole = answered.response.bytes();
         // Bytes first: a large result is not read again for nothing.
         let says = |word: &str| may_say(raw, word);
         let structured = *self.method == Method::ToolsCall && says("\"structuredContent\"");
@@ -50,8 +52,8 @@ impl ToLegacy<'_> {
         if !(structured || unknown_blocks || reserved || MODERN.into_iter().any(says)) {
             return Vec::new();
         }
-        let Ok(result) = Object::parse(raw) else { return Vec::new() };
-        let unfit = structured && self.is_unfit(&result);
+        let Some(result) = answered.members() else { return Vec::new() };
+        let unfit = structured && self.is_unfit(result);
         let meta = result.get("_meta").filter(|_| reserved);
         let meta = meta.and_then(|raw| Some((raw, Object::parse(raw).ok()?)));
         let is_reserved = |name: &str| name.starts_with(meta::RESERVED);
@@ -63,15 +65,15 @@ impl ToLegacy<'_> {
         let goes = |name: &str| {
             MODERN.contains(&name) || (meta_goes && name == "_meta") || (unfit && name == "structuredContent")
         };
-        let mut changes = cut(whole, raw, &result, goes);
+        let mut changes = cut(whole, raw, result, goes);
         if let Some((raw, meta)) = meta.filter(|_| !meta_goes) {
             changes.extend(cut(whole, raw, &meta, is_reserved));
         }
         if unfit {
-            changes.extend(in_its_place(whole, raw, &result, goes));
+            changes.extend(in_its_place(whole, raw, result, goes));
         }
         if unknown_blocks {
-            let blocks = content::blocks(self.method, &result);
+            let blocks = content::blocks(self.method, result);
             changes.extend(blocks.into_iter().flat_map(|b| content::block(whole, b, self.revision, uris)));
         }
         changes

@@ -1,7 +1,7 @@
 //! Responses of legacy servers as modern callers expect them (X43, X44).
 
-use super::Change;
 use super::members::put_first;
+use super::{Answered, Change};
 use crate::protocol::envelope::{Outcome, Response, Span};
 use crate::protocol::meta;
 use crate::protocol::method::Method;
@@ -14,32 +14,34 @@ const COMPLETE: Member = (r#""resultType""#, r#""complete""#);
 const CACHE_HINTS: [Member; 2] = [(r#""ttlMs""#, "0"), (r#""cacheScope""#, r#""private""#)];
 
 /// What must change in a legacy server's response to `method`.
-pub fn to_modern(method: &Method, response: &Response) -> Vec<Change> {
-    match response.outcome() {
-        Outcome::Result(_) => match response.result() {
-            Some(result) if result.starts_with('{') => result_changes(method, response, result),
+pub fn to_modern(method: &Method, answered: &Answered<'_>) -> Vec<Change> {
+    match answered.response.outcome() {
+        Outcome::Result(_) => match answered.result() {
+            Some(result) if result.starts_with('{') => result_changes(method, answered, result),
             _ => Vec::new(),
         },
-        Outcome::Error(_) => code(response).into_iter().collect(),
+        Outcome::Error(_) => code(answered.response).into_iter().collect(),
     }
 }
 
 /// A result says that it is complete (M12), who served it (M6), and how it may be cached (K1, K6). What the server
 /// says of these under the same names is taken for nothing: its era knows none of them.
-fn result_changes(method: &Method, response: &Response, result: &str) -> Vec<Change> {
+fn result_changes(method: &Method, answered: &Answered<'_>, result: &str) -> Vec<Change> {
+    let response = answered.response;
     let hints = if *method == Method::ResourcesRead { &CACHE_HINTS[..] } else { &[] };
     let said = || std::iter::once(&COMPLETE).chain(hints);
     // Bytes first: a large result is not worth a second look for names that stand nowhere in it.
     let look = may_say(result, "\"_meta\"") || said().any(|(name, _)| may_say(result, name));
-    let members = if look { Object::parse(result).unwrap_or_default() } else { Object::default() };
+    let members = if look { answered.members() } else { None };
+    let member = |name| members.and_then(|members| members.get(name));
     let (mut inserted, mut changes) = (Vec::with_capacity(4), Vec::with_capacity(4));
     for (name, value) in said() {
-        match members.get(name.trim_matches('"')) {
+        match member(name.trim_matches('"')) {
             Some(raw) => changes.push((Span::of(raw, response.bytes()), (*value).to_owned())),
             None => inserted.push(format!("{name}:{value}")),
         }
     }
-    match members.get("_meta") {
+    match member("_meta") {
         Some(raw) => changes.push(served_by(raw, response)),
         None => inserted.push(format!(r#""_meta":{{{}}}"#, meta::served_by())),
     }
@@ -82,7 +84,7 @@ mod tests {
         let text = format!(r#"{{"jsonrpc":"2.0","id":1,{payload}}}"#);
         let Ok(Message::Response(response)) = Message::parse(text.into()) else { panic!("a response") };
         let mut edit = Edit::of(response.bytes());
-        for (place, new) in to_modern(method, &response) {
+        for (place, new) in to_modern(method, &Answered::new(&response)) {
             edit = edit.replace_owned(place, new);
         }
         let text = String::from_utf8(edit.finish().to_vec()).expect("text");

@@ -129,7 +129,7 @@ impl Relay {
         // The call is to run again at its server, so it waits for those that run there now.
         let lane = slot.outlet.for_modern().and_then(|modern| modern.lane.get());
         let turn = match lane {
-            Some(lane) => Some(lane.turn_again().await?),
+            Some(lane) => lane.turn_again().await?,
             None => None,
         };
         let carried = slot.take().await.ok_or_else(replayed)?;

@@ -13,7 +13,7 @@ fn translated(method: &Method, revision: Revision, payload: &str) -> String {
         Ok(Message::Response(response)) => response,
         other => panic!("{other:?}"),
     };
-    let changes = ToLegacy { method, revision, server: "u1" }.changes(&response, Vec::new());
+    let changes = ToLegacy { method, revision, server: "u1" }.changes(&Answered::new(&response), Vec::new());
     let edit = changes.into_iter().fold(Edit::of(response.bytes()), |e, (p, new)| e.replace_owned(p, new));
     let text = String::from_utf8(edit.finish().to_vec()).unwrap();
     assert!(serde_json::from_str::<serde_json::Value>(&text).is_ok(), "{text}");
@@ -106,8 +106,8 @@ fn uris_written_anew_stay_so() {
         Span { start, end: start + uri.len() }
     };
     let uris = vec![(place(r#""b:1""#), r#""z:1""#.to_owned()), (place(r#""b:2""#), r#""z:2""#.to_owned())];
-    let changes =
-        ToLegacy { method: &Method::ToolsCall, revision: OLDEST, server: "u1" }.changes(&response, uris);
+    let changes = ToLegacy { method: &Method::ToolsCall, revision: OLDEST, server: "u1" }
+        .changes(&Answered::new(&response), uris);
     let edit = changes.into_iter().fold(Edit::of(response.bytes()), |e, (p, new)| e.replace_owned(p, new));
     assert_eq!(
         edit.finish(),
