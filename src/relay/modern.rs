@@ -110,6 +110,7 @@ impl Relay {
                 Ok(Retried::First(first)) => request = first,
                 Ok(Retried::Again(first, kept)) => (request, seat) = (first, kept),
                 Ok(Retried::Foreign(foreign)) => (request, brings) = (foreign, Brings::State),
+                Ok(Retried::Asked(again)) => return Ok(ModernAnswer::Json(again.into())),
                 Ok(Retried::Resumed(carried)) => return Ok(self.answer_modern(carried, form).await),
                 Err(refused) => return Ok(ModernAnswer::Refused(refused)),
             }

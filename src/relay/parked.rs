@@ -39,13 +39,13 @@ pub(super) use room::{Room, SessionRoom};
 pub(super) use wanted::Wanted;
 
 use state::{GoesOn, State, request_digest};
-use url::KeptSeat;
+use url::Again;
 
 /// The parked calls of this process.
 pub(super) struct ParkedCalls {
     slots: Registry<u64, Arc<Slot>>,
-    /// Seats of calls that ended and are to be made again.
-    seats: Registry<u64, Arc<KeptSeat>>,
+    /// Calls that ended and are to be made again.
+    again: Arc<Registry<u64, Arc<Again>>>,
     next: AtomicU64,
     /// How many there may be.
     pub(super) room: Arc<Room>,
@@ -64,12 +64,7 @@ struct Slot {
 impl ParkedCalls {
     /// None yet; at most `most` of each tenant.
     pub(super) fn new(most: usize) -> Self {
-        Self {
-            slots: Registry::new(),
-            seats: Registry::new(),
-            next: AtomicU64::new(1),
-            room: Room::new(most),
-        }
+        Self { slots: Registry::new(), again: Arc::default(), next: AtomicU64::new(1), room: Room::new(most) }
     }
 
     /// A number that no other call or seat has.

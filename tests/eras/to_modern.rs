@@ -122,14 +122,50 @@ async fn urls_to_be_visited_are_asked_for() {
     other["arguments"]["a"] = json!(2);
     let refused = caller.call(2, "tools/call", other).await;
     assert_eq!(refused["error"]["data"]["mcpgate"]["reason"], "other_request", "{refused}");
+    // R6: what is missing is asked for again.
+    let mut half = retry.clone();
+    half["inputResponses"] = json!({"elicitation-1": {"action": "accept"}});
+    let again = caller.call(4, "tools/call", half).await;
+    assert_eq!((&again["id"], &again["result"]["inputRequests"]), (&json!(4), &expected), "{again}");
+    let mut odd = retry.clone();
+    odd["inputResponses"]["elicitation-2"] = json!({"action": "perhaps"});
+    let refused = caller.call(5, "tools/call", odd).await;
+    assert_eq!(refused["error"]["data"]["mcpgate"]["reason"], "invalid_answer", "{refused}");
     assert_eq!(server.count(rpc("tools/call")), 1);
-    let done = caller.call(3, "tools/call", retry).await;
+    let done = caller.call(3, "tools/call", retry.clone()).await;
     assert_eq!((&done["id"], &done["result"]["content"][0]["text"]), (&json!(3), &json!("ok")), "{done}");
     let calls = server.await_requests(2, rpc("tools/call")).await;
     let sent = calls[1].json();
     assert_eq!(sent["params"]["arguments"], json!({"a": 1}));
     assert!(sent["params"].get("requestState").is_none() && sent["params"].get("inputResponses").is_none());
     assert_eq!(calls[0].header("mcp-session-id"), calls[1].header("mcp-session-id"));
+    // R5: once.
+    let replayed = caller.call(6, "tools/call", retry).await;
+    assert_eq!(replayed["error"]["data"]["mcpgate"]["reason"], "outcome_unknown", "{replayed}");
+    assert_eq!(server.count(rpc("tools/call")), 2);
+}
+
+/// X44, R5: of many retries at once one makes the call; and a caller that declines has it made by none.
+#[tokio::test]
+async fn a_call_that_wanted_urls_is_made_again_once() {
+    let (server, gateway) = scene().await;
+    let caller = modern(&gateway, "/servers/u1/mcp").with(json!({"elicitation": {"url": {}}}));
+    let urls = json!([{"mode": "url", "elicitationId": "i", "url": "https://x.test/1", "message": "one"}]);
+    for (action, calls) in [("accept", 1), ("decline", 0), ("cancel", 0)] {
+        server.once(rpc("tools/call"), url_required(urls.clone()));
+        let mut params = tool("echo", json!({}));
+        let before = server.count(rpc("tools/call"));
+        let asked = caller.call(1, "tools/call", params.clone()).await;
+        params["requestState"] = asked["result"]["requestState"].clone();
+        params["inputResponses"] = json!({"elicitation-1": {"action": action}});
+        let retries = (0..6).map(|id| caller.call(id, "tools/call", params.clone()));
+        let answers = futures_util::future::join_all(retries).await;
+        let done = answers.iter().filter(|answer| answer["result"].is_object()).count();
+        assert_eq!(done, calls, "{action}: {answers:?}");
+        assert_eq!(server.count(rpc("tools/call")), before + 1 + calls);
+        let declined = |a: &&Value| a["error"]["data"]["mcpgate"]["reason"] == "declined";
+        assert_eq!(answers.iter().filter(declined).count(), 1 - calls, "{answers:?}");
+    }
 }
 
 /// X44, T42: a caller that cannot be asked to visit URLs is told what it lacks, at 400; and no caller ever sees -32042.

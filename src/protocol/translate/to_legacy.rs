@@ -5,7 +5,7 @@ use super::{Change, content};
 use crate::protocol::envelope::{Response, Span};
 use crate::protocol::meta;
 use crate::protocol::method::Method;
-use crate::protocol::object::{Object, items, quoted};
+use crate::protocol::object::{Object, items, may_say, quoted};
 use crate::protocol::revision::Revision;
 
 /// A legacy caller who waits for a modern server's response.
@@ -41,7 +41,7 @@ impl ToLegacy<'_> {
 
     fn result(&self, whole: &[u8], raw: &str, uris: &[Change]) -> Vec<Change> {
         // Bytes first: a large result is not read again for nothing.
-        let says = |word: &str| memchr::memmem::find(raw.as_bytes(), word.as_bytes()).is_some();
+        let says = |word: &str| may_say(raw, word);
         let structured = *self.method == Method::ToolsCall && says("\"structuredContent\"");
         let unknown_blocks = matches!(self.method, Method::ToolsCall | Method::PromptsGet)
             && !content::knows_all(self.revision)

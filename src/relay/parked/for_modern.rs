@@ -3,7 +3,6 @@
 use std::sync::{Arc, OnceLock};
 
 use super::questions::{Questions, Round};
-use super::url::Again;
 use super::wanted::Wanted;
 use crate::relay::lanes::Lane;
 use crate::relay::outlet::Outlet;
@@ -17,8 +16,8 @@ pub(in crate::relay) struct ForModern {
     pub(in crate::relay) questions: Option<Questions>,
     /// The lane its call takes, if it must take one.
     pub(in crate::relay) lane: OnceLock<Arc<Lane>>,
-    /// Set if its call is to be made again by a retry.
-    pub(in crate::relay) again: OnceLock<Again>,
+    /// Its number among the calls that are to be made again, if it is one.
+    pub(in crate::relay) again: OnceLock<u64>,
 }
 
 // === impl Outlet ===

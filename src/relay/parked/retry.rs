@@ -2,15 +2,16 @@
 
 use std::sync::Arc;
 
+use bytes::Bytes;
+
 use super::Slot;
 use super::carried::Carried;
 use super::state::{GoesOn, State};
-use crate::protocol::envelope::{Message, Request};
+use crate::protocol::envelope::Request;
 use crate::protocol::error::{Code, RpcError};
 use crate::protocol::method::Method;
 use crate::protocol::object::{Object, text};
 use crate::protocol::revision::Era;
-use crate::protocol::translate::at_first;
 use crate::relay::call::failed;
 use crate::relay::route::{Route, meta_of};
 use crate::relay::seat::Seat;
@@ -27,15 +28,10 @@ pub(in crate::relay) enum Retried {
     Foreign(Request),
     /// Its call is made again; this is the request as it was at first, and its seat, if that was kept.
     Again(Request, Option<Seat>),
+    /// It lacks answers: the response that asks for them again (R6).
+    Asked(Bytes),
     /// Its call goes on.
     Resumed(Carried),
-}
-
-/// The call that a state is about.
-struct Parked<'a> {
-    replica: &'a str,
-    call: u64,
-    round: u32,
 }
 
 /// Whether requests of this method may be answered with questions (R1).
@@ -82,29 +78,28 @@ impl Relay {
                            that one, and change nothing but inputResponses and _meta.";
             return Err(invalid("other_request", message));
         }
-        let parked = match &state.goes_on {
-            GoesOn::Call { replica, call, round } => Parked { replica, call: *call, round: *round },
-            GoesOn::Again { replica, seat } => {
-                let seat = self.kept_seat(replica, *seat);
-                return Ok(match Message::parse(at_first(&request)) {
-                    Ok(Message::Request(first)) => Retried::Again(first, seat),
-                    _ => {
-                        return Err(invalid(
-                            "invalid_params",
-                            "The request cannot be read without its state.",
-                        ));
-                    }
-                });
-            }
-        };
         let answers = Object::parse(answers.unwrap_or("{}")).map_err(|why| {
             invalid(
                 "invalid_answer",
                 format!("inputResponses must be an object with an answer by each key: {why}"),
             )
         })?;
+        let (GoesOn::Call { replica, .. } | GoesOn::Again { replica, .. }) = &state.goes_on;
+        if **replica != *self.sessions.replica().0 {
+            let message = "The call that this goes on with was lost with the gateway's process that held it; its \
+                           outcome is unknown.";
+            return Err(RpcError::new(Code::Internal, "call_lost", message));
+        }
+        let slot = match state.goes_on {
+            GoesOn::Again { number, .. } => {
+                return self.made_again(&request, &params, &binding, number, &answers);
+            }
+            GoesOn::Call { call, round, .. } => {
+                let slot = self.parked.slots.get(&call).filter(|slot| slot.round == round);
+                slot.ok_or_else(replayed)?
+            }
+        };
         let (_, token) = meta_of(&params, &request)?;
-        let slot = self.slot(&parked)?;
         self.check_param_headers(&slot.session, post.endpoint, &request, &claim.params)?;
         let mut carried = self.take(&slot, &answers).await?;
         let token = token.map(|(_, token)| token);
@@ -121,17 +116,6 @@ impl Relay {
             }
         }
         Ok(Retried::Resumed(carried))
-    }
-
-    /// Where a parked call is to be had.
-    fn slot(&self, parked: &Parked<'_>) -> Result<Arc<Slot>, RpcError> {
-        if *parked.replica != *self.sessions.replica().0 {
-            let message = "The call that this goes on with was lost with the gateway's process that held it; its \
-                           outcome is unknown.";
-            return Err(RpcError::new(Code::Internal, "call_lost", message));
-        }
-        let slot = self.parked.slots.get(&parked.call).filter(|slot| slot.round == parked.round);
-        slot.ok_or_else(replayed)
     }
 
     /// Takes a parked call, once the answers to it are found good.
@@ -178,12 +162,12 @@ impl Relay {
     }
 }
 
-fn replayed() -> RpcError {
+pub(super) fn replayed() -> RpcError {
     let message = "This requestState was used before, or its call has ended; a call goes on once from each state. \
                    The outcome of what was sent with it before is unknown here.";
     RpcError::new(Code::Internal, "outcome_unknown", message)
 }
 
-fn invalid(reason: &'static str, message: impl Into<String>) -> RpcError {
+pub(super) fn invalid(reason: &'static str, message: impl Into<String>) -> RpcError {
     RpcError::new(Code::InvalidParams, reason, message)
 }

@@ -51,12 +51,12 @@ pub(in crate::relay) enum GoesOn {
     /// Nothing: the call ended, and is made again.
     #[serde(rename = "a")]
     Again {
-        /// The replica that may have kept its seat.
+        /// The replica that knows of it.
         #[serde(rename = "r")]
         replica: String,
-        /// The seat's number there.
+        /// Its number there.
         #[serde(rename = "s")]
-        seat: u64,
+        number: u64,
     },
 }
 

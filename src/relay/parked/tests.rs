@@ -38,7 +38,7 @@ fn a_state_is_bound_to_whom_and_what_it_was_given_for() {
 
 #[test]
 fn a_state_is_over_in_time() {
-    let lasting = |time| State::new(GoesOn::Again { replica: "r".into(), seat: 1 }, [0; 32], time);
+    let lasting = |time| State::new(GoesOn::Again { replica: "r".into(), number: 1 }, [0; 32], time);
     assert!(lasting(Duration::ZERO).is_over());
     assert!(!lasting(Duration::MAX).is_over());
 }
