@@ -18,7 +18,7 @@ use crate::catalog::Endpoint;
 use crate::http::{BuildError, Edge, serve};
 use crate::relay::Relay;
 use crate::settings::Settings;
-use crate::store::MemoryStore;
+use crate::store::{MemoryStore, Sealer};
 use crate::telemetry::Metrics;
 use crate::upstream::Connector;
 use crate::upstream::http::HttpClient;
@@ -32,6 +32,7 @@ const LAST_WORDS: Duration = Duration::from_secs(2);
 /// A gateway, ready to serve.
 pub struct Gateway {
     settings: Settings,
+    sealer: Arc<Sealer>,
     relay: Arc<Relay>,
     edge: Arc<Edge>,
     metrics: Arc<Metrics>,
@@ -89,12 +90,12 @@ impl Gateway {
             .with_patience(Patience::within(settings.shutdown.children));
         let store = Arc::new(MemoryStore::default());
         let sealer = Arc::new(seal_keys::sealer(settings.state_dir.as_deref()));
-        let relay = Relay::new(&settings, store, sealer, connector, tasks.clone(), metrics.clone());
+        let relay = Relay::new(&settings, store, sealer.clone(), connector, tasks.clone(), metrics.clone());
         let draining = CancellationToken::new();
         let edge =
             Edge::new(&settings, listen, relay.clone(), tasks.clone(), metrics.clone(), draining.clone())?;
         let closing = CancellationToken::new();
-        Ok(Self { settings, relay, edge, metrics, tasks, draining, closing })
+        Ok(Self { settings, sealer, relay, edge, metrics, tasks, draining, closing })
     }
 
     /// What carries its messages, for one who reads the config again.
@@ -115,7 +116,7 @@ impl Gateway {
     /// Serves until `stop`, then drains: readiness off, serve on for `shutdown.delay`, let running calls end for
     /// at most `shutdown.drain`, take leave of servers.
     pub async fn serve(self, listeners: Listeners, stop: impl Future<Output = Stop>) {
-        let Self { settings, relay, edge, metrics, tasks, draining, closing } = self;
+        let Self { settings, sealer, relay, edge, metrics, tasks, draining, closing } = self;
         let (readiness, shown) = watch::channel(Readiness::Ready);
         let ended = CancellationToken::new();
         let watched = async {
@@ -131,6 +132,9 @@ impl Gateway {
         tasks.spawn(relay.clone().sweep_until(closing.clone()));
         tasks.spawn(relay.clone().announce_until(closing.clone()));
         tasks.spawn(relay.clone().keep_catalog_until(closing.clone()));
+        if let Some(dir) = settings.state_dir.clone() {
+            tasks.spawn(seal_keys::renew_until(sealer, dir, closing.clone()));
+        }
         let limits = Arc::new(settings.limits.clone());
         let accepting =
             serve::serve(listeners.callers, edge.router(), limits, tasks.clone(), closing.clone());

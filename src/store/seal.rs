@@ -5,7 +5,9 @@
 //! for and whom it belongs to is authenticated with it, and not in it.
 
 use std::fmt;
+use std::sync::Arc;
 
+use arc_swap::ArcSwap;
 use aws_lc_rs::aead::{AES_256_GCM_SIV, Aad, NONCE_LEN, Nonce, RandomizedNonceKey};
 use aws_lc_rs::digest::{SHA256, digest};
 use aws_lc_rs::rand;
@@ -14,7 +16,8 @@ use base64::engine::general_purpose::URL_SAFE_NO_PAD;
 
 /// Seals with its first key and opens with all of them.
 pub struct Sealer {
-    keys: Vec<Key>,
+    /// Never empty; replaced as a whole.
+    keys: ArcSwap<Vec<Key>>,
 }
 
 /// Thirty-two secret bytes.
@@ -41,14 +44,22 @@ const LONGEST: usize = 64 << 10;
 impl Sealer {
     /// Seals with the first of `keys`; with a fresh one, if there are none.
     pub fn new(keys: &[SealKey]) -> Self {
-        let keys = if keys.is_empty() { vec![SealKey::fresh()] } else { keys.to_vec() };
-        Self { keys: keys.iter().filter_map(Key::of).collect() }
+        let keys = if keys.is_empty() { &[SealKey::fresh()] } else { keys };
+        Self { keys: ArcSwap::from_pointee(keys.iter().filter_map(Key::of).collect()) }
+    }
+
+    /// Takes these keys instead of those it has, from now on; none are no keys to take.
+    pub fn replace(&self, keys: &[SealKey]) {
+        if !keys.is_empty() {
+            self.keys.store(Arc::new(keys.iter().filter_map(Key::of).collect()));
+        }
     }
 
     /// Seals `plain`: only the same `purpose` and owner open it. The text is URL-safe.
     pub fn seal(&self, purpose: &'static str, owner: &[u8], plain: &[u8]) -> String {
         let mut sealed = plain.to_vec();
-        let Some(Key { id, key }) = self.keys.first() else { unreachable!("there is always a key") };
+        let keys = self.keys.load();
+        let Some(Key { id, key }) = keys.first() else { unreachable!("there is always a key") };
         let Ok(nonce) = key.seal_in_place_append_tag(bound(purpose, owner), &mut sealed) else {
             unreachable!("only texts of many gigabytes cannot be sealed")
         };
@@ -66,7 +77,8 @@ impl Sealer {
         let bytes = URL_SAFE_NO_PAD.decode(text).map_err(|_| Unsealed)?;
         let (id, rest) = bytes.split_at_checked(ID).ok_or(Unsealed)?;
         let (nonce, sealed) = rest.split_at_checked(NONCE_LEN).ok_or(Unsealed)?;
-        let key = self.keys.iter().find(|k| k.id == *id).ok_or(Unsealed)?;
+        let keys = self.keys.load();
+        let key = keys.iter().find(|k| k.id == *id).ok_or(Unsealed)?;
         let nonce = Nonce::try_assume_unique_for_key(nonce).map_err(|_| Unsealed)?;
         let mut sealed = sealed.to_vec();
         let plain = key.key.open_in_place(nonce, bound(purpose, owner), &mut sealed);
@@ -81,7 +93,7 @@ fn bound(purpose: &str, owner: &[u8]) -> Aad<Vec<u8>> {
 
 impl fmt::Debug for Sealer {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_struct("Sealer").field("keys", &self.keys.len()).finish()
+        f.debug_struct("Sealer").field("keys", &self.keys.load().len()).finish()
     }
 }
 
