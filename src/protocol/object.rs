@@ -65,6 +65,13 @@ pub fn is_variant(name: &str, known: &str) -> bool {
     name != known && name.chars().map(fold).eq(known.chars().map(fold))
 }
 
+/// Whether raw JSON may hold this word: as it stands, or spelled with escapes. A look at its bytes, before anything is
+/// parsed; most texts do not.
+pub fn may_say(raw: &str, word: &str) -> bool {
+    let finds = |word: &str| memchr::memmem::find(raw.as_bytes(), word.as_bytes()).is_some();
+    finds(word) || finds("\\u")
+}
+
 /// Decodes raw JSON that is a string.
 pub fn text(raw: &str) -> Option<Cow<'_, str>> {
     serde_json::from_str::<Text<'_>>(raw).ok().map(|t| t.0)

@@ -19,7 +19,7 @@ use super::envelope::Span;
 
 pub use answered::Answered;
 pub use asked::{at_first, check_answer, input_request, input_required, required_urls};
-pub use cache::private;
+pub use cache::{Scope, hints};
 pub use capabilities::capabilities;
 pub use item::tool;
 pub use modern_result::{NoResult, Passing, modern_result};

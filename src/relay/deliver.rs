@@ -11,7 +11,7 @@ use crate::protocol::method::Method;
 use crate::protocol::revision::Era;
 use crate::protocol::translate::wanted::requests;
 use crate::protocol::translate::{
-    Answered, Change, NoResult, Passing, ToLegacy, modern_result, private, to_modern,
+    Answered, Change, NoResult, Passing, Scope, ToLegacy, hints, modern_result, to_modern,
 };
 
 /// The response as the caller expects it, from a server of `era`, with some more changed.
@@ -31,17 +31,17 @@ pub(super) fn deliver(
         (Era::Modern, Era::Modern) => match passing(serving, route, &answered) {
             Ok(change) => {
                 changes.extend(change);
-                // What goes by other names here, or is one part of many, is nobody's but the caller's (K5).
-                if *request.method() == Method::ResourcesRead && !serving.endpoint.shows_all_as_is() {
-                    changes.extend(private(&answered));
+                if *request.method() == Method::ResourcesRead {
+                    // What goes by other names here, or is one part of many, is nobody's but the caller's (K5).
+                    let as_is = serving.endpoint.shows_all_as_is();
+                    changes.extend(hints(&answered, if as_is { Scope::AsSaid } else { Scope::Private }));
                 }
             }
-            Err(error) => {
-                let (server, id) = (route.target.server.name.as_str(), serving.outlet.request_id());
-                tracing::warn!(request.id = %id, server, reason = error.reason, "a server's answer cannot be used: {}", error.message);
-                return error.to_message(Some(request.id()), Some(&id)).into();
-            }
+            Err(error) => return refused(serving, route, &error),
         },
+        _ if response.result().is_some_and(|result| !result.starts_with('{')) => {
+            return refused(serving, route, &unusable(&route.target.server.name, &NoResult::Unreadable));
+        }
         (Era::Modern, Era::Legacy) => changes.extend(to_modern(request.method(), &answered)),
         (Era::Legacy, Era::Modern) => {
             let (revision, server) = (session.revision(), route.target.server.name.as_str());
@@ -53,6 +53,13 @@ pub(super) fn deliver(
     }
     let edit = Edit::of(response.bytes()).replace(response.id_span(), request.id());
     edit.replace_all(changes).finish_text(response.bytes())
+}
+
+/// The error that a caller gets in place of a server's answer.
+fn refused(serving: Serving<'_>, route: &Route, error: &RpcError) -> Text {
+    let (server, id) = (route.target.server.name.as_str(), serving.outlet.request_id());
+    tracing::warn!(request.id = %id, server, reason = error.reason, "a server's answer cannot be used: {}", error.message);
+    error.to_message(Some(serving.request.id()), Some(&id)).into()
 }
 
 /// What a result of one modern server lacks for its modern caller, who may be asked only what it declared (R4).

@@ -6,7 +6,7 @@ use serde_json::{Value, json};
 use crate::client::{Client, init, request, tool};
 use crate::gateway::TestGateway;
 use crate::http_server::{Answer, HttpServer, members, message, rpc};
-use crate::kit::{LEGACY, MODERN, modern};
+use crate::kit::{LEGACY, MODERN, auto, modern};
 
 const VERSION: &str = "io.modelcontextprotocol/protocolVersion";
 const CAPABILITIES: &str = "io.modelcontextprotocol/clientCapabilities";
@@ -504,11 +504,26 @@ async fn only_errors_of_the_request_itself_have_a_status() {
             server.once(rpc("tools/call"), Answer::error(code, "no"));
             assert_eq!(outcome(accept, "tools/call", echo()).await, (200, i64::from(code)), "{accept}");
         }
-        server.once(rpc("tools/call"), Answer::error(-32021, "no"));
-        assert_eq!(outcome(accept, "tools/call", echo()).await, (400, -32021), "{accept}");
+        // T11: codes that mean something else in this era are not passed on from another.
+        for code in [-32020, -32021, -32022, -32042] {
+            server.once(rpc("tools/call"), Answer::error(code, "no"));
+            assert_eq!(outcome(accept, "tools/call", echo()).await, (200, -32603), "{accept}");
+        }
         // Mentioned is not said.
         server.once(rpc("tools/call"), Answer::result(r#"{"content":[{"type":"text","text":"-32021"}]}"#));
         assert_eq!(outcome(accept, "tools/call", echo()).await, (200, 0), "{accept}");
+    }
+    // T42: a modern server's own -32021 is 400 whatever the caller accepts.
+    let able = HttpServer::modern().await;
+    let gateway = TestGateway::new().http("u1", able.url()).adjust(auto).start().await;
+    let other = modern(&gateway, "/mcp");
+    other.call(0, "tools/list", json!({})).await;
+    for accept in ["application/json, text/event-stream", "application/json", "text/event-stream"] {
+        able.once(rpc("tools/call"), Answer::error(-32021, "no"));
+        let body = other.request(1, "tools/call", tool("mcp_u1_echo", json!({})));
+        let answer = other.mirrored(&body).header("accept", accept).post(&body).await;
+        assert_eq!(answer.status, StatusCode::BAD_REQUEST, "{accept}");
+        assert_eq!(answer.response().await["error"]["code"], -32021);
     }
     // What comes once the stream has begun stays on it.
     let progress =
@@ -520,7 +535,7 @@ async fn only_errors_of_the_request_itself_have_a_status() {
     let answer = caller.mirrored(&body).post(&body).await;
     assert_eq!(answer.status, StatusCode::OK);
     let all = answer.stream().rest().await;
-    assert_eq!(all.last().unwrap()["error"]["code"], -32021, "{all:?}");
+    assert_eq!(all.last().unwrap()["error"]["code"], -32603, "{all:?}");
 }
 
 /// T50, T51, E14: arguments that a listed tool wants in headers are compared with them, under the caller's name for the

@@ -771,6 +771,7 @@ async fn the_session_of_anybody_lasts_for_a_call_and_its_retries() {
         calls.iter().map(|call| call.header("mcp-session-id").map(str::to_owned)).collect();
     assert_eq!(sessions[1], sessions[2], "made again in the same session");
     assert_ne!(sessions[1], parked);
-    let replayed = scene.retry("replayed", &asked, json!({})).await;
+    let replayed = scene.retry("replayed", &asked, json!({"elicitation-1": {"action": "accept"}})).await;
     assert_eq!(reason(&replayed), (-32603, "outcome_unknown"), "and only once");
+    assert_eq!(scene.server.count(rpc("tools/call")), 3);
 }

@@ -2,11 +2,11 @@
 
 use super::members::put_first;
 use super::{Answered, Change};
-use crate::protocol::object::text;
+use crate::protocol::object::{may_say, text};
 
 /// How nearly every result of the era begins.
 const USUAL: &str = r#"{"resultType":"complete""#;
-const MENTION: &[u8] = br#""resultType""#;
+const MENTION: &str = r#""resultType""#;
 const COMPLETE: &str = r#""resultType":"complete""#;
 
 /// A result that no caller can make anything of; completes "answered with".
@@ -36,11 +36,13 @@ pub enum Passing {
 /// # Errors
 /// [`NoResult`]
 pub fn modern_result(answered: &Answered<'_>) -> Result<Passing, NoResult> {
-    let Some(result) = answered.result().filter(|result| !result.starts_with(USUAL)) else {
+    let Some(result) = answered.result() else { return Ok(Passing::AsIs) };
+    // What stands behind the usual beginning may say otherwise.
+    if result.strip_prefix(USUAL).is_some_and(|rest| !may_say(rest, MENTION)) {
         return Ok(Passing::AsIs);
-    };
+    }
     let missing = || Ok(Passing::Completed(put_first(answered.response.bytes(), result, COMPLETE)));
-    if result.starts_with('{') && memchr::memmem::find(result.as_bytes(), MENTION).is_none() {
+    if result.starts_with('{') && !may_say(result, MENTION) {
         return missing();
     }
     let object = answered.members().ok_or(NoResult::Unreadable)?;
@@ -101,5 +103,7 @@ mod tests {
         assert_eq!(delivered(r#"{"resultType":7}"#), unknown("7"));
         assert_eq!(delivered("null"), Err(NoResult::Unreadable));
         assert_eq!(delivered(r#"{"resultType":"odd","resultType":"complete"}"#), Err(NoResult::Unreadable));
+        let twice = r#"{"resultType":"complete","content":[],"result\u0054ype":"input_required"}"#;
+        assert_eq!(delivered(twice), Err(NoResult::Unreadable));
     }
 }

@@ -5,7 +5,7 @@ use super::{Answered, Change, content};
 use crate::protocol::envelope::Span;
 use crate::protocol::meta;
 use crate::protocol::method::Method;
-use crate::protocol::object::{Object, items, quoted};
+use crate::protocol::object::{Object, items, may_say, quoted};
 use crate::protocol::revision::Revision;
 
 /// A legacy caller who waits for a modern server's response.
@@ -43,7 +43,7 @@ impl ToLegacy<'_> {
     fn result(&self, answered: &Answered<'_>, raw: &str, uris: &[Change]) -> Vec<Change> {
         let whole = answered.response.bytes();
         // Bytes first: a large result is not read again for nothing.
-        let says = |word: &str| memchr::memmem::find(raw.as_bytes(), word.as_bytes()).is_some();
+        let says = |word: &str| may_say(raw, word);
         let structured = *self.method == Method::ToolsCall && says("\"structuredContent\"");
         let unknown_blocks = matches!(self.method, Method::ToolsCall | Method::PromptsGet)
             && !content::knows_all(self.revision)

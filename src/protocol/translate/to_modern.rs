@@ -5,7 +5,7 @@ use super::{Answered, Change};
 use crate::protocol::envelope::{Outcome, Response, Span};
 use crate::protocol::meta;
 use crate::protocol::method::Method;
-use crate::protocol::object::Object;
+use crate::protocol::object::{Object, may_say};
 
 /// A member as it is written, and its value, raw.
 type Member = (&'static str, &'static str);
@@ -30,9 +30,8 @@ fn result_changes(method: &Method, answered: &Answered<'_>, result: &str) -> Vec
     let response = answered.response;
     let hints = if *method == Method::ResourcesRead { &CACHE_HINTS[..] } else { &[] };
     let said = || std::iter::once(&COMPLETE).chain(hints);
-    let mentions = |name: &str| memchr::memmem::find(result.as_bytes(), name.as_bytes()).is_some();
     // Bytes first: a large result is not worth a second look for names that stand nowhere in it.
-    let look = mentions("\"_meta\"") || said().any(|(name, _)| mentions(name));
+    let look = may_say(result, "\"_meta\"") || said().any(|(name, _)| may_say(result, name));
     let members = if look { answered.members() } else { None };
     let member = |name| members.and_then(|members| members.get(name));
     let (mut inserted, mut changes) = (Vec::with_capacity(4), Vec::with_capacity(4));
@@ -64,12 +63,12 @@ fn served_by(raw: &str, response: &Response) -> Change {
 }
 
 /// -32002 is not for modern callers: what it says is -32602 there. Nor is -32042, whose elicitations were handed on
-/// before this if the server named any.
+/// before this if the server named any; nor what means something else in their era, and would be taken for ours (T11).
 fn code(response: &Response) -> Option<Change> {
     let raw = Object::parse(response.error()?).ok()?.get("code")?;
     let code = match raw {
         "-32002" => "-32602",
-        "-32042" => "-32603",
+        "-32042" | "-32020" | "-32021" | "-32022" => "-32603",
         _ => return None,
     };
     Some((Span::of(raw, response.bytes()), code.to_owned()))
@@ -117,6 +116,16 @@ mod tests {
         assert_eq!(call(&spoofed), r#""result":{"_meta":{"S":GW},"resultType":"complete"}"#);
     }
 
+    /// A name may be spelled with escapes.
+    #[test]
+    fn escapes_hide_no_member() {
+        let call = |payload| translated(&Method::ToolsCall, payload);
+        assert_eq!(
+            call(r#""result":{"result\u0054ype":"x","_m\u0065ta":{}}"#),
+            r#""result":{"result\u0054ype":"complete","_m\u0065ta":{"S":GW}}"#
+        );
+    }
+
     #[test]
     fn what_was_read_says_how_it_may_be_cached() {
         assert_eq!(
@@ -130,7 +139,8 @@ mod tests {
         let code = |code: i32| {
             translated(&Method::ResourcesRead, &format!(r#""error":{{"code":{code},"message":"-32002"}}"#))
         };
-        for (theirs, ours) in [(-32002, -32602), (-32042, -32603), (-32601, -32601), (7, 7)] {
+        for (theirs, ours) in [(-32002, -32602), (-32042, -32603), (-32021, -32603), (-32601, -32601), (7, 7)]
+        {
             assert_eq!(code(theirs), format!(r#""error":{{"code":{ours},"message":"-32002"}}"#));
         }
     }

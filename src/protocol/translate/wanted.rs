@@ -6,7 +6,7 @@ use super::members::{cut, put_first};
 use crate::protocol::edit::Edit;
 use crate::protocol::envelope::Response;
 use crate::protocol::method::Method;
-use crate::protocol::object::{Object, quoted};
+use crate::protocol::object::{Object, may_say, quoted};
 use crate::protocol::revision::Revision;
 
 /// What the result of a modern server is.
@@ -44,7 +44,7 @@ pub struct InputRequest<'a> {
 /// complete result costs a look at its bytes.
 pub fn read<'a>(method: &Method, response: &'a Response) -> ModernResult<'a> {
     let Some(result) = response.result() else { return ModernResult::Complete };
-    let says = |word: &str| memchr::memmem::find(result.as_bytes(), word.as_bytes()).is_some();
+    let says = |word: &str| may_say(result, word);
     if !says("\"input_required\"") && (says("\"complete\"") || !says("\"resultType\"")) {
         return ModernResult::Complete;
     }
