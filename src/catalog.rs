@@ -7,6 +7,7 @@ pub mod endpoint;
 pub mod fetch;
 pub mod hints;
 pub mod kind;
+mod known_era;
 pub mod list;
 pub mod name;
 pub mod pattern;

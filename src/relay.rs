@@ -247,7 +247,7 @@ impl Relay {
             session.streams.end_get();
             if session.running() == 0 {
                 session.streams.end_connections();
-                self.sessions.end(&session, EndReason::Shutdown).await;
+                self.sessions.end_if_idle(&session, EndReason::Shutdown).await;
             }
         }
         // Nothing signals the last call's end across all sessions; at shutdown a short poll is the simpler truth.
@@ -256,8 +256,8 @@ impl Relay {
         }
         for session in self.sessions.all() {
             session.streams.end_get();
-            self.sessions.end(&session, EndReason::Shutdown).await;
         }
+        self.sessions.end_all(EndReason::Shutdown).await;
         self.stopping.cancel();
         self.shared.close_unless(|_| false, self);
     }

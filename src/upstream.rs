@@ -12,6 +12,7 @@ pub mod introduction;
 pub mod link;
 pub mod listener;
 pub mod outgoing;
+pub mod pace;
 pub mod stdio;
 
 pub use connector::{Connector, Known};
@@ -20,3 +21,4 @@ pub use introduction::{Hello, Introduction};
 pub use link::{Farewell, Link, UpstreamId};
 pub use listener::{Heard, Listener, Refused, Reply};
 pub use outgoing::{Mirror, Outgoing};
+pub use pace::{Backoff, Pace};

@@ -47,13 +47,8 @@ pub async fn fetch(
         let request = Outgoing::own(introduction.revision.era(), id, &method, &params, hello);
         let call = link.call(id, request, listener.clone());
         let Ok(response) = tokio::time::timeout(server.timeouts.idle, call).await else {
-            // Nobody waits for the answer any more; whether the server hears so changes nothing here.
-            if link.hears_cancellation() {
-                let text = format!(
-                    r#"{{"jsonrpc":"2.0","method":"notifications/cancelled","params":{{"requestId":{id},"reason":"timed out"}}}}"#
-                );
-                let _ = tokio::time::timeout(server.timeouts.list, link.notify(text.into())).await;
-            }
+            // Whether the server hears so changes nothing here.
+            link.forget(id, "timed out").await;
             let limit = server.timeouts.idle;
             return Err(failed(server, &format!("{method} was not answered for {limit:?} (timeouts.idle)")));
         };

@@ -8,6 +8,7 @@ use tokio::sync::watch;
 
 use super::hints::{Hints, Scope};
 use super::kind::Kind;
+use super::known_era::KnownEra;
 use super::list::List;
 use super::pattern::admits;
 use super::shelf::{CallerClass, Shelf};
@@ -33,7 +34,7 @@ pub struct Shelves {
     by_class: Mutex<HashMap<CallerClass, Arc<Shelf>>>,
     introduction: Mutex<Option<Arc<Introduction>>>,
     /// Which era it speaks, unless that is in doubt (T66).
-    era: Mutex<Option<Era>>,
+    era: KnownEra,
     /// Whether it can say anything outside calls, once that has turned out.
     heard: watch::Sender<Option<Heard>>,
     unsaved: AtomicBool,
@@ -112,7 +113,7 @@ impl Catalog {
         }
         shelves.late.store(false, Relaxed);
         // What an era does not know it does not say.
-        let modern = *lock(&shelves.era) == Some(Era::Modern);
+        let modern = shelves.era.get() == Some(Era::Modern);
         let hints = modern.then(|| list.hints.unwrap_or_default());
         let list = shelves.alike(kind, list);
         let mut differs = shelves.shelf(class).put(kind, &list, hints, changes);
@@ -130,7 +131,7 @@ impl Catalog {
     pub fn introduce(&self, server: &Arc<ServerSettings>, introduction: &Arc<Introduction>) {
         let shelves = self.of(server);
         let era = introduction.revision.era();
-        *lock(&shelves.era) = Some(era);
+        shelves.era.set(Some(era));
         self.metrics.server_era(&server.name, era);
         let before = lock(&shelves.introduction).replace(introduction.clone());
         let same = before.is_some_and(|before| {
@@ -153,12 +154,12 @@ impl Catalog {
 
     /// Which era a server speaks, if that is known.
     pub fn era(&self, server: &Arc<ServerSettings>) -> Option<Era> {
-        *lock(&self.of(server).era)
+        self.of(server).era.get()
     }
 
     /// Remembers which era a server speaks, or that it is in doubt: it is asked again then.
     pub fn note_era(&self, server: &Arc<ServerSettings>, era: Option<Era>) {
-        *lock(&self.of(server).era) = era;
+        self.of(server).era.set(era);
     }
 
     /// Remembers whether a legacy server behind HTTP can say anything outside calls.
@@ -214,7 +215,7 @@ impl Shelves {
             server,
             by_class: Mutex::default(),
             introduction: Mutex::default(),
-            era: Mutex::default(),
+            era: KnownEra::default(),
             heard: watch::Sender::new(None),
             unsaved: AtomicBool::new(false),
             late: AtomicBool::new(false),
@@ -269,7 +270,7 @@ impl Shelves {
 
     /// Takes what was kept from an earlier process.
     pub(super) fn restore(&self, introduction: Introduction) {
-        lock(&self.era).get_or_insert(introduction.revision.era());
+        self.era.set_if_unknown(introduction.revision.era());
         lock(&self.introduction).get_or_insert_with(|| Arc::new(introduction));
     }
 
@@ -287,7 +288,7 @@ impl Shelves {
     fn inherit(&self, before: &Self) {
         lock(&self.by_class).clone_from(&*lock(&before.by_class));
         lock(&self.introduction).clone_from(&*lock(&before.introduction));
-        *lock(&self.era) = *lock(&before.era);
+        self.era.set(before.era.get());
         self.heard.send_replace(*before.heard.borrow());
         self.unsaved.store(before.take_unsaved(), Relaxed);
     }

@@ -115,8 +115,19 @@ impl Lists {
 // === impl Filter ===
 
 impl Filter {
-    /// Reads the raw `notifications` of a listen, in which [`bounds`] are held, or of an acknowledgement; members that
-    /// are not known are passed over.
+    /// Reads the raw `notifications` of a caller's listen, which must hold to the [`bounds`].
+    ///
+    /// # Errors
+    /// What is wrong with it, for a person.
+    pub fn asked(raw: &str) -> Result<Self, String> {
+        let filter = Self::parse(raw)?;
+        if filter.uris.len() > bounds::URIS || filter.uris.iter().any(|uri| uri.len() > bounds::URI) {
+            return Err(too_many());
+        }
+        Ok(filter)
+    }
+
+    /// Reads the raw `notifications` of a listen or of an acknowledgement; members that are not known are passed over.
     ///
     /// # Errors
     /// What is wrong with it, for a person.
@@ -135,15 +146,8 @@ impl Filter {
         };
         let not_uris = || "`notifications.resourceSubscriptions` must be an array of URIs".to_owned();
         let uris = items(raw).ok_or_else(not_uris)?;
-        if uris.len() > bounds::URIS || uris.iter().any(|raw| raw.len() > 6 * bounds::URI + 2) {
-            return Err(too_many());
-        }
         for raw in uris {
-            let uri = text(raw).ok_or_else(not_uris)?;
-            if uri.len() > bounds::URI {
-                return Err(too_many());
-            }
-            filter.uris.insert(uri.into());
+            filter.uris.insert(text(raw).ok_or_else(not_uris)?.into());
         }
         Ok(filter)
     }
@@ -164,6 +168,12 @@ impl Filter {
     pub fn and(&self, other: &Self) -> Self {
         let uris = self.uris.intersection(&other.uris).cloned().collect();
         Self { lists: self.lists.and(other.lists), uris }
+    }
+
+    /// What is in either.
+    #[must_use]
+    pub fn or(&self, other: &Self) -> Self {
+        Self { lists: self.lists.or(other.lists), uris: &self.uris | &other.uris }
     }
 
     /// Whether nothing is in it.

@@ -1,7 +1,6 @@
 //! One request to one server: written for the server, waited for within its limits, its response given back.
 
 use std::sync::Arc;
-use std::time::Duration;
 
 use super::Relay;
 use super::clock::{Clock, TimedOut};
@@ -24,7 +23,7 @@ use crate::protocol::revision::Era;
 use crate::protocol::translate::Change;
 use crate::telemetry::metrics::CallOutcome;
 use crate::upstream::failure::ERA_CHANGED;
-use crate::upstream::{Delivery, Failure, Link};
+use crate::upstream::{Delivery, Failure, Link, UpstreamId};
 
 /// How a call ended.
 pub(super) enum Ended {
@@ -188,7 +187,7 @@ impl Relay {
             Ended::Failed(error) | Ended::TimedOut(error) => error.reason,
             Ended::Answered(..) | Ended::Done | Ended::Cancelled => "cancelled by the client",
         };
-        self.tell_server(&link, &id.to_string(), why);
+        self.tell_server(&link, id, why);
         Ok(ended)
     }
 
@@ -214,20 +213,11 @@ impl Relay {
     }
 
     /// Tells a server that nobody waits for this request any more; queued behind nothing (case-H09).
-    fn tell_server(&self, link: &Arc<Link>, id: &str, why: &str) {
-        if !link.hears_cancellation() {
-            return;
+    pub(super) fn tell_server(&self, link: &Arc<Link>, id: UpstreamId, why: &'static str) {
+        if link.hears_cancellation() {
+            let link = link.clone();
+            self.tasks.spawn(async move { link.forget(id, why).await });
         }
-        let message = format!(
-            r#"{{"jsonrpc":"2.0","method":"notifications/cancelled","params":{{"requestId":{id},"reason":"{why}"}}}}"#
-        );
-        let link = link.clone();
-        self.tasks.spawn(async move {
-            let told = tokio::time::timeout(Duration::from_secs(5), link.notify(message.into())).await;
-            if !matches!(told, Ok(Ok(()))) {
-                tracing::debug!("a server could not be told of a cancellation");
-            }
-        });
     }
 }
 

@@ -128,7 +128,7 @@ impl Relay {
             self.tasks.spawn(async move {
                 let opened = relay.link(&session, &server, Pick::First).await;
                 if opened.is_ok_and(|connected| connected.link.era() == Era::Legacy) {
-                    relay.telling(&server).await;
+                    relay.telling(&server, Instant::now() + limit).await;
                 }
             })
         };

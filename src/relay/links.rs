@@ -12,6 +12,7 @@ use super::places::Place;
 use super::shared::Pick;
 use super::{Relay, Session, extensions};
 use crate::protocol::error::Layer;
+use crate::protocol::revision::Era;
 use crate::settings::ServerSettings;
 use crate::settings::servers::{Isolation, TransportSettings};
 use crate::store::{Flight, lock};
@@ -64,6 +65,11 @@ impl Links {
             Some(Slot::Live(held)) if !held.is_down() => Some(held.connected.clone()),
             _ => None,
         }
+    }
+
+    /// The live link that `pick` says to the server as it is configured now.
+    fn in_use(&self, server: &Arc<ServerSettings>, pick: Pick) -> Option<Connected> {
+        lock(&self.0).get(&*key(server, pick))?.in_use(server)
     }
 
     /// All live links.
@@ -138,9 +144,7 @@ impl Links {
     ) -> Found {
         let mut slots = lock(&self.0);
         match slots.get(&*key) {
-            Some(Slot::Live(held)) if !held.is_down() && Arc::ptr_eq(&held.settings, server) => {
-                return Found::Link(held.connected.clone());
-            }
+            Some(slot @ Slot::Live(_)) if let Some(link) = slot.in_use(server) => return Found::Link(link),
             Some(Slot::Opening(opening, settings))
                 if opening.is_under_way() && Arc::ptr_eq(settings, server) =>
             {
@@ -184,6 +188,15 @@ impl Links {
 // === impl Slot ===
 
 impl Slot {
+    fn in_use(&self, server: &Arc<ServerSettings>) -> Option<Connected> {
+        match self {
+            Self::Live(held) if !held.is_down() && Arc::ptr_eq(&held.settings, server) => {
+                Some(held.connected.clone())
+            }
+            _ => None,
+        }
+    }
+
     fn is(&self, opening: &Opening) -> bool {
         matches!(self, Self::Opening(own, _) if own.is(opening))
     }
@@ -218,6 +231,9 @@ impl Relay {
         if let Isolation::Shared { size } = server.isolation {
             return self.shared_link(tenant, server, size, pick).await;
         }
+        if let Some(link) = self.link_in_use(session, server, pick) {
+            return Ok(link);
+        }
         let known = self.learn(server).await?;
         // A modern HTTP server keeps no session, so there is nothing to isolate.
         if matches!((&server.transport, &known), (TransportSettings::Http(_), Known::Modern(_))) {
@@ -234,6 +250,16 @@ impl Relay {
             Found::Opening(opening) => wait_for(server, opening).await,
             Found::Gone => Err(reconfigured(&server.name)),
         }
+    }
+
+    /// The link of a session that most calls take, found without asking what its server is.
+    fn link_in_use(&self, session: &Session, server: &Arc<ServerSettings>, pick: Pick) -> Option<Connected> {
+        if let Some(link) = session.attached.links.in_use(server, pick) {
+            return Some(link);
+        }
+        // Under `isolation: session` a link that is shared is one to a modern HTTP server.
+        let shared = self.shared.in_use(session.attached.tenant.as_deref(), server)?;
+        (shared.link.era() == Era::Modern).then_some(shared)
     }
 
     async fn open_for(

@@ -35,8 +35,8 @@ use self::places::ListenPlace;
 pub(super) use open::SessionListens;
 pub(super) use places::ListenPlaces;
 
-/// How often it is looked whether links and the endpoint are as they were.
-const LOOK: Duration = Duration::from_secs(1);
+/// What changes is gathered for so long before links and the endpoint are looked at again.
+const GATHERED: Duration = Duration::from_millis(50);
 
 /// A listen from its acknowledgement to its end.
 struct Listening {
@@ -155,7 +155,7 @@ fn asked(request: &Request, claim: &Claim, form: Form) -> Result<(Filter, Vec<St
     let params = params.map_err(|e| invalid(format!("params cannot be read: {e}")))?;
     let raw = params.get("notifications").filter(|raw| raw.starts_with('{'));
     let raw = raw.ok_or_else(|| invalid("subscriptions/listen needs a `notifications` object".to_owned()))?;
-    let asked = Filter::parse(raw).map_err(invalid)?;
+    let asked = Filter::asked(raw).map_err(invalid)?;
     let tasks = Object::parse(raw).ok().and_then(|all| all.get("taskIds"));
     let declared = claim.class.has(Capability::TasksExtension);
     if tasks.is_some_and(|raw| raw != "null") && !declared {
@@ -172,15 +172,18 @@ impl Listening {
         let left = self.expires.map(|at| at.duration_since(SystemTime::now()).unwrap_or_default());
         let expired = tokio::time::sleep(left.unwrap_or_default());
         tokio::pin!(expired);
-        let mut look = tokio::time::interval(LOOK);
-        look.set_missed_tick_behavior(tokio::time::MissedTickBehavior::Delay);
+        let mut catalog = self.relay.catalog.changes();
         let over = self.over();
         tokio::pin!(over);
         let why = loop {
             let tended = async {
-                look.tick().await;
                 let endpoint = self.relay.endpoint(&self.reach.endpoint.path)?;
                 self.relay.tend(&mut self.reach, endpoint, &self.open).await;
+                tokio::time::sleep(GATHERED).await;
+                tokio::select! {
+                    _ = catalog.changed() => {}
+                    () = self.reach.wants_tending() => {}
+                }
                 Some(())
             };
             tokio::select! {

@@ -7,10 +7,11 @@
 
 mod ear;
 mod interest;
-mod pace;
 mod standing;
 
 use std::sync::{Arc, Weak};
+
+use tokio::time::Instant;
 
 use self::standing::Standing;
 use super::{Relay, Session};
@@ -23,7 +24,6 @@ use crate::store::Registry;
 use crate::upstream::{Delivery, Failure};
 
 pub(super) use interest::{SessionLists, list_of};
-pub(super) use pace::Backoff;
 
 /// All upstream listens.
 #[derive(Default)]
@@ -62,7 +62,7 @@ impl Relay {
         self: &Arc<Self>,
         session: &Arc<Session>,
         server: &Arc<ServerSettings>,
-        filter: Filter,
+        filter: &Filter,
     ) -> Wanted {
         let whose = whose(session, server);
         let place = Place { whose: whose.clone(), server: server.name.as_str().into() };
@@ -74,9 +74,17 @@ impl Relay {
             let new = || Arc::new(Standing::new(whose.clone(), owner.clone(), server.clone()));
             let standing = self.listens.0.get_or_insert_with(place.clone(), new);
             if Arc::ptr_eq(&standing.server, server)
-                && let Some(version) = standing.want(&filter, self)
+                && let Some((filter, version)) = standing.want(filter, self)
             {
                 return Wanted { standing, filter, version };
+            }
+            if !self.catalog.knows(server) {
+                // Who comes with settings of before must not end what others have of the server as it is now: it gets
+                // one of its own, which ends at once.
+                let standing = new();
+                if let Some((filter, version)) = standing.want(filter, self) {
+                    return Wanted { standing, filter, version };
+                }
             }
             // It is ending, or is one to the server as it was configured before.
             self.forget_listen(&place, &standing);
@@ -96,8 +104,8 @@ impl Relay {
     ) -> Result<Wanted, RpcError> {
         let uri: Arc<str> = uri.into();
         let filter = Filter { lists: Lists::default(), uris: [uri.clone()].into() };
-        let wanted = self.want(session, server, filter);
-        match wanted.accepted().await {
+        let wanted = self.want(session, server, &filter);
+        match wanted.accepted(Instant::now() + server.timeouts.list).await {
             Ok(accepted) if accepted.uris.contains(&uri) => Ok(wanted),
             Ok(_) => {
                 let name = &server.name;
@@ -137,20 +145,22 @@ impl Wanted {
         Arc::ptr_eq(&self.standing.server, server)
     }
 
-    /// What the server has acknowledged of it, as soon as it has; waits at most `timeouts.list`.
+    /// Has the lists of the server read again: it could not be heard for a while.
+    pub(super) fn reread_lists(&self, relay: &Arc<Relay>) {
+        self.standing.reread_lists(relay);
+    }
+
+    /// What the server has acknowledged of it, as soon as it has; waits until `deadline` at most.
     ///
     /// # Errors
-    /// [`Failure`] if the server cannot be listened to.
-    pub(super) async fn accepted(&self) -> Result<Filter, Failure> {
+    /// [`Failure`] if the server cannot be listened to for all of it.
+    pub(super) async fn accepted(&self, deadline: Instant) -> Result<Filter, Failure> {
         let server = &self.standing.server;
         let limit = server.timeouts.list;
         let mut answers = self.standing.answers();
         let settled = answers.wait_for(|answer| answer.version >= self.version);
-        match tokio::time::timeout(limit, settled).await {
-            Ok(Ok(answer)) => match &answer.outcome {
-                Ok(accepted) => Ok(self.filter.and(accepted)),
-                Err(failure) => Err(failure.clone()),
-            },
+        match tokio::time::timeout_at(deadline, settled).await {
+            Ok(Ok(answer)) => answer.to(&self.filter),
             Ok(Err(_)) | Err(_) => {
                 let name = server.name.clone();
                 let message = format!(

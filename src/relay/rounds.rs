@@ -25,8 +25,7 @@ use crate::protocol::method::Method;
 use crate::protocol::object::{Object, quoted, text};
 use crate::protocol::revision::{Era, Revision};
 use crate::protocol::translate::wanted::{self, InputRequest, InputRequired, ModernResult};
-use crate::upstream::http::{Backoff, Pace};
-use crate::upstream::{Refused, Reply};
+use crate::upstream::{Backoff, Pace, Refused, Reply};
 
 /// How many rounds one call may take; a server that wants more gets none.
 const MOST_ROUNDS: usize = 32;

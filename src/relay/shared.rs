@@ -3,6 +3,8 @@
 //! Such a link offers the server no client capabilities: over stdio a server's question could not be attributed to
 //! one of its callers. What it says outside calls is dropped and counted, but for change notices.
 
+mod key;
+
 use std::collections::HashSet;
 use std::sync::atomic::{AtomicUsize, Ordering::Relaxed};
 use std::sync::{Arc, Mutex, Weak};
@@ -10,6 +12,8 @@ use std::sync::{Arc, Mutex, Weak};
 use futures_util::FutureExt as _;
 use futures_util::future::BoxFuture;
 use tokio_util::sync::CancellationToken;
+
+use key::{GroupKey, Names};
 
 use super::era::asked_revision;
 use super::links::{Connected, Held, Opened, Opening, reconfigured, wait_for};
@@ -37,9 +41,6 @@ pub(super) const SHARED_CLASS: CallerClass =
 /// All shared links, by tenant and server.
 #[derive(Default)]
 pub(super) struct SharedLinks(Registry<GroupKey, Arc<Group>>);
-
-/// A tenant and the name of a server.
-type GroupKey = (Option<Box<str>>, Arc<str>);
 
 /// Which link of a group.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -105,16 +106,26 @@ impl SharedLinks {
     /// Takes the links to a server out of use without closing them.
     pub(super) fn retire(&self, server: &ServerSettings) {
         for group in self.0.values().into_iter().filter(|g| g.server.name == server.name) {
-            self.0.remove(&(group.tenant.clone(), Arc::from(group.server.name.as_str())));
+            self.0.remove(&*group as &dyn Names);
         }
+    }
+
+    /// The first link of a tenant to a server as it is configured now, if it is open.
+    pub(super) fn in_use(&self, tenant: Option<&str>, server: &Arc<ServerSettings>) -> Option<Connected> {
+        lock(self.group(tenant, server)?.slots.first()?).in_use()
+    }
+
+    fn group(&self, tenant: Option<&str>, server: &Arc<ServerSettings>) -> Option<Arc<Group>> {
+        let group = self.0.get(&(tenant, server.name.as_str()) as &dyn Names)?;
+        Arc::ptr_eq(&group.server, server).then_some(group)
     }
 
     fn close_where(&self, doomed: impl Fn(&Group) -> bool, relay: &Relay) {
         for group in self.0.values().into_iter().filter(|g| doomed(g)) {
-            let key = (group.tenant.clone(), Arc::from(group.server.name.as_str()));
+            let names = &*group as &dyn Names;
             // A newer group may have taken its place since.
-            if self.0.get(&key).is_some_and(|now| Arc::ptr_eq(&now, &group)) {
-                self.0.remove(&key);
+            if self.0.get(names).is_some_and(|now| Arc::ptr_eq(&now, &group)) {
+                self.0.remove(names);
             }
             group.over.cancel();
             for slot in &group.slots {
@@ -149,11 +160,25 @@ impl Group {
 
     /// The links that are open, and their places.
     fn live(&self) -> Vec<(usize, Connected)> {
-        let live = |slot: &Mutex<Slot>| match &*lock(slot) {
-            Slot::Live(held) if !held.is_down() => Some(held.connected.clone()),
+        self.slots.iter().enumerate().filter_map(|(at, slot)| Some((at, lock(slot).in_use()?))).collect()
+    }
+}
+
+impl Names for Group {
+    fn names(&self) -> (Option<&str>, &str) {
+        (self.tenant.as_deref(), &self.server.name)
+    }
+}
+
+// === impl Slot ===
+
+impl Slot {
+    /// The link, if it is open and not down.
+    fn in_use(&self) -> Option<Connected> {
+        match self {
+            Self::Live(held) if !held.is_down() => Some(held.connected.clone()),
             _ => None,
-        };
-        self.slots.iter().enumerate().filter_map(|(at, slot)| Some((at, live(slot)?))).collect()
+        }
     }
 }
 
@@ -198,18 +223,15 @@ impl Relay {
         server: &Arc<ServerSettings>,
         size: usize,
     ) -> Result<Arc<Group>, Failure> {
-        let tenant: Option<Box<str>> = tenant.map(Into::into);
-        let key = (tenant.clone(), Arc::from(server.name.as_str()));
-        let new = || Arc::new(Group::new(server.clone(), tenant, size));
-        let group = self.shared.0.get(&key);
-        if let Some(group) = group.filter(|g| Arc::ptr_eq(&g.server, server)) {
+        if let Some(group) = self.shared.group(tenant, server) {
             return Ok(group);
         }
         if !self.catalog.knows(server) {
             return Err(reconfigured(&server.name));
         }
         self.shared.close_unless(|s| s.name != server.name || Arc::ptr_eq(s, server), self);
-        Ok(self.shared.0.get_or_insert_with(key, new))
+        let new = || Arc::new(Group::new(server.clone(), tenant.map(Into::into), size));
+        Ok(self.shared.0.get_or_insert_with(GroupKey::new(tenant, &server.name), new))
     }
 
     async fn open_shared(self: &Arc<Self>, group: &Group, at: usize) -> Opened {
@@ -315,7 +337,7 @@ impl Listener for SharedOrigin {
         let Some(relay) = self.relay.upgrade() else { return };
         let (tenant, server) = (self.tenant.clone(), self.server.clone());
         relay.tasks.clone().spawn(async move {
-            let group = relay.shared.0.get(&(tenant.clone(), Arc::from(server.name.as_str())));
+            let group = relay.shared.group(tenant.as_deref(), &server);
             for (at, link) in group.iter().flat_map(|g| g.live()) {
                 // Which of them began anew is not told; to do it for all is harmless.
                 relay.restore_shared(tenant.as_deref(), &server, &link, at).await;

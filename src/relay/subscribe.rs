@@ -17,12 +17,15 @@ use super::{Relay, Session};
 use crate::protocol::edit::Text;
 use crate::protocol::envelope::{Message, Request};
 use crate::protocol::error::{Code, RpcError};
+use crate::protocol::listen::is_within;
+use crate::protocol::method::Method;
 use crate::protocol::object::{Object, quoted};
 use crate::protocol::revision::Era;
 use crate::settings::ServerSettings;
 use crate::settings::servers::Isolation;
 use crate::store::lock;
 use crate::store::sessions::Change;
+use crate::upstream::{Hello, Outgoing};
 
 /// How many resources one session may subscribe to; beyond it the oldest record stays and new ones are not renewed.
 const MOST_SUBSCRIPTIONS: usize = 1000;
@@ -118,23 +121,23 @@ const RENEWED_AT_ONCE: usize = 16;
 
 /// Makes subscriptions again on a new link, all of them within `timeouts.list`: callers wait for the link meanwhile.
 pub(super) async fn renew_all(server: &ServerSettings, to: &Connected, uris: BTreeSet<Arc<str>>) {
-    let all = futures_util::stream::iter(uris)
-        .for_each_concurrent(RENEWED_AT_ONCE, |uri| async move { renew(server, to, &uri).await });
+    let all = futures_util::stream::iter(uris).for_each_concurrent(RENEWED_AT_ONCE, |uri| async move {
+        if !ask(server, to, &Method::ResourcesSubscribe, &uri).await {
+            tracing::warn!(server = %server.name, "a resource subscription could not be made again");
+        }
+    });
     if tokio::time::timeout(server.timeouts.list, all).await.is_err() {
         tracing::warn!(server = %server.name, "not all resource subscriptions could be made again in time");
     }
 }
 
-/// Makes a subscription again on a new link.
-async fn renew(server: &ServerSettings, to: &Connected, uri: &str) {
+/// Subscribes or unsubscribes at a legacy server; whether the server did so.
+pub(super) async fn ask(server: &ServerSettings, to: &Connected, method: &Method, own: &str) -> bool {
     let id = to.link.allot();
-    let uri = quoted(uri);
-    let text =
-        format!(r#"{{"jsonrpc":"2.0","id":{id},"method":"resources/subscribe","params":{{"uri":{uri}}}}}"#);
-    let call = to.link.call(id, text, to.origin.clone());
-    if !matches!(tokio::time::timeout(server.timeouts.list, call).await, Ok(Ok(r)) if r.result().is_some()) {
-        tracing::warn!(server = %server.name, "a resource subscription could not be made again");
-    }
+    let params = format!(r#""uri":{}"#, quoted(own));
+    let request = Outgoing::own(Era::Legacy, id, method, &params, &Hello::own());
+    let call = to.link.call(id, request, to.origin.clone());
+    matches!(tokio::time::timeout(server.timeouts.list, call).await, Ok(Ok(r)) if r.result().is_some())
 }
 
 /// The server's own URIs that a session subscribed to.
@@ -147,13 +150,13 @@ pub(super) fn subscribed_at(session: &Session, server: &str) -> Vec<Arc<str>> {
 
 /// Whether a session subscribed to this URI of the server, or to one above it (N7).
 pub(super) fn is_subscribed(session: &Session, server: &str, own: &str) -> bool {
-    lock(&session.attached.subscriptions).values().any(|s| *s.server == *server && own.starts_with(&*s.own))
+    lock(&session.attached.subscriptions).values().any(|s| *s.server == *server && is_within(own, &s.own))
 }
 
 /// What the caller calls a URI of the server: as it subscribed to it, or to the nearest one above it.
 pub(super) fn callers_uri(session: &Session, server: &str, own: &str) -> String {
     let all = lock(&session.attached.subscriptions);
-    let above = all.iter().filter(|(_, s)| *s.server == *server && own.starts_with(&*s.own));
+    let above = all.iter().filter(|(_, s)| *s.server == *server && is_within(own, &s.own));
     match above.max_by_key(|(_, s)| s.own.len()) {
         Some((uri, s)) => format!("{uri}{}", own.get(s.own.len()..).unwrap_or_default()),
         None => own.to_owned(),

@@ -44,10 +44,19 @@ pub(super) struct ImplicitSessions<A> {
 }
 
 struct Counted<A> {
+    /// Whether another may be opened.
+    doors: Doors,
     all: usize,
     /// When no idle one was found among all.
     vain: Option<Instant>,
     per_principal: HashMap<[u8; 32], OfPrincipal<A>>,
+}
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Doors {
+    Open,
+    /// The process stops.
+    Shut,
 }
 
 /// Those of one principal that is held to its cap.
@@ -66,7 +75,7 @@ pub(super) struct Opened<A> {
 
 impl<A> ImplicitSessions<A> {
     pub(super) fn new(settings: &SessionSettings) -> Self {
-        let counted = Counted { all: 0, vain: None, per_principal: HashMap::new() };
+        let counted = Counted { doors: Doors::Open, all: 0, vain: None, per_principal: HashMap::new() };
         Self {
             by_key: Registry::new(),
             counted: Mutex::new(counted),
@@ -83,7 +92,7 @@ impl<A> ImplicitSessions<A> {
     /// Opens the session that `make` gives, unless somebody else just did.
     ///
     /// # Errors
-    /// [`OpenError`] if a cap is reached and no session is idle.
+    /// [`OpenError`] if a cap is reached and no session is idle, or none are opened any more.
     pub(super) fn open(
         &self,
         key: &ImplicitKey,
@@ -91,6 +100,9 @@ impl<A> ImplicitSessions<A> {
         make: impl FnOnce() -> Session<A>,
     ) -> Result<Opened<A>, OpenError> {
         let mut counted = lock(&self.counted);
+        if counted.doors == Doors::Shut {
+            return Err(OpenError::Stopping);
+        }
         let mut displaced = Vec::new();
         match self.by_key.get(key) {
             // It is about to be ended; whoever does that will not find it here any more.
@@ -135,6 +147,11 @@ impl<A> ImplicitSessions<A> {
         }
         self.by_key.insert(key.clone(), session.clone());
         Ok(Opened { session, displaced })
+    }
+
+    /// Opens none from now on.
+    pub(super) fn shut(&self) {
+        lock(&self.counted).doors = Doors::Shut;
     }
 
     /// Takes a session out; `false` if it was not there any more.

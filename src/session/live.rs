@@ -80,8 +80,8 @@ pub(super) enum Place {
     Implicit(ImplicitKey, PrincipalCap),
 }
 
-/// The count of running exchanges of a session that takes no more.
-const RETIRED: usize = usize::MAX / 2;
+/// Set in the count of running exchanges of a session that takes no more; a bit that no count reaches.
+const RETIRED: usize = !(usize::MAX >> 1);
 
 /// Counts one running exchange of a session; while it lives the session is active.
 pub struct Running<A> {
@@ -161,6 +161,11 @@ impl<A> Session<A> {
     /// Shuts it to new exchanges, unless one runs.
     pub(super) fn retire(&self) -> bool {
         self.running.compare_exchange(0, RETIRED, Relaxed, Relaxed).is_ok()
+    }
+
+    /// Shuts it to new exchanges, whatever runs.
+    pub(super) fn shut(&self) {
+        self.running.fetch_or(RETIRED, Relaxed);
     }
 
     /// Whether it takes no exchanges any more, and another one is to be found or opened.

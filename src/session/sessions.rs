@@ -76,6 +76,11 @@ pub enum OpenError {
         "this caller holds as many sessions as sessions.maxPerPrincipal allows; end some (DELETE) or try later"
     )]
     PrincipalFull,
+    /// The process stops.
+    #[error(
+        "this gateway is shutting down and serves no new requests; send it to another, or again in a moment"
+    )]
+    Stopping,
     /// The store failed.
     #[error(transparent)]
     Store(#[from] StoreError),
@@ -246,9 +251,31 @@ impl<A: Attachment> Sessions<A> {
         true
     }
 
-    /// The same for an implicit one, at once. One that a request came for at the last moment is not idle any more.
+    /// Ends a session if nothing runs in it. A request that came for an implicit one at the last moment goes on.
+    pub async fn end_if_idle(&self, session: &Arc<Session<A>>, reason: EndReason) -> bool {
+        let idle = if session.is_implicit() { session.retire() } else { session.running() == 0 };
+        idle && self.end(session, reason).await
+    }
+
+    /// Ends all sessions, and opens no implicit ones from now on: their callers do not begin with a word that could be
+    /// refused.
+    pub async fn end_all(&self, reason: EndReason) {
+        self.implicit.shut();
+        for session in self.all() {
+            self.end(&session, reason).await;
+        }
+    }
+
+    /// Ends an implicit session at once. A request that found it before, and did not begin yet, finds another; one that
+    /// came for an idle one at the last moment keeps it.
     pub fn end_implicit(&self, session: &Arc<Session<A>>, reason: EndReason) -> bool {
-        if (reason == EndReason::Idle && !session.retire()) || !self.implicit.remove(session) {
+        match reason {
+            EndReason::Idle if !session.retire() => return false,
+            // Nobody else finds it.
+            EndReason::Idle | EndReason::CallOver => {}
+            _ => session.shut(),
+        }
+        if !self.implicit.remove(session) {
             return false;
         }
         self.over(session, reason);

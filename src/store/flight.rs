@@ -47,6 +47,7 @@ impl<T: Clone + Send + Sync + 'static> Flight<T> {
 mod tests {
     use std::sync::Arc;
 
+    use futures_util::FutureExt as _;
     use tokio::sync::Notify;
 
     use super::*;
@@ -60,7 +61,7 @@ mod tests {
             7
         });
         let (early, other) = (flight.clone(), Flight::begin(&tasks, |own| async move { own.is_under_way() }));
-        drop(tokio::spawn(early.landed()));
+        assert_eq!(early.landed().now_or_never(), None, "one gives up");
         assert!(flight.is_under_way() && flight.is(&flight.clone()));
         assert_eq!(other.landed().await.map(|known| known as i32), Some(1), "it knows itself");
         go.notify_one();

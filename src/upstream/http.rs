@@ -8,7 +8,7 @@ use std::fmt;
 use std::sync::Arc;
 
 use bytes::Bytes;
-use tokio_util::sync::DropGuard;
+use tokio_util::sync::{CancellationToken, DropGuard};
 use tokio_util::task::TaskTracker;
 
 use self::peer::Peer;
@@ -30,7 +30,6 @@ mod handshake;
 mod matching;
 mod notify;
 mod origin;
-mod pace;
 mod peer;
 mod probe;
 mod reply;
@@ -41,7 +40,6 @@ mod shared;
 mod standalone;
 
 pub use client::HttpClient;
-pub use pace::{Backoff, Pace};
 pub use probe::probe;
 
 /// A session with a Streamable HTTP server.
@@ -140,6 +138,11 @@ impl HttpLink {
     /// Whether it was closed, or a lost session could not be begun anew.
     pub fn is_down(&self) -> bool {
         self.shared.is_down()
+    }
+
+    /// Cancelled when it is down.
+    pub fn ended(&self) -> &CancellationToken {
+        &self.shared.ended
     }
 
     /// Ends the calls that run, then the upstream session if it is over for good (T33).

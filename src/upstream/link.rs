@@ -2,8 +2,10 @@
 
 use std::fmt;
 use std::sync::Arc;
+use std::time::Duration;
 
 use bytes::Bytes;
+use tokio_util::sync::CancellationToken;
 
 use super::http::HttpLink;
 use super::stdio::StdioLink;
@@ -24,6 +26,9 @@ pub enum Link {
 /// progress token of the same request too. Its upper half is the owner's epoch.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub struct UpstreamId(pub u64);
+
+/// How long it is tried to tell a server that a request is forgotten; nothing depends on it.
+const FORGETTING: Duration = Duration::from_secs(5);
 
 /// How a link is taken leave of.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -74,8 +79,7 @@ impl Link {
     ///
     /// # Cancellation
     /// Dropping the future forgets the request: a late response is counted and dropped. Where
-    /// [`Link::hears_cancellation`], it does not tell the server; send `notifications/cancelled` by [`Link::notify`]
-    /// for that.
+    /// [`Link::hears_cancellation`], it does not tell the server; [`Link::forget`] does.
     pub async fn call(
         &self,
         id: UpstreamId,
@@ -108,11 +112,34 @@ impl Link {
         }
     }
 
+    /// Tells the server that nobody waits for a request any more, where it must be told; waits a few seconds at most,
+    /// since a server that does not read keeps nobody.
+    pub async fn forget(&self, id: UpstreamId, why: &str) {
+        if !self.hears_cancellation() || self.is_down() {
+            return;
+        }
+        let message = format!(
+            r#"{{"jsonrpc":"2.0","method":"notifications/cancelled","params":{{"requestId":{id},"reason":"{why}"}}}}"#
+        );
+        let told = tokio::time::timeout(FORGETTING, self.notify(message.into())).await;
+        if !matches!(told, Ok(Ok(()))) {
+            tracing::debug!("a server could not be told of a cancellation");
+        }
+    }
+
     /// Whether it can carry no more calls and must be replaced.
     pub fn is_down(&self) -> bool {
         match self {
             Self::Stdio(link) => link.is_down(),
             Self::Http(link) => link.is_down(),
+        }
+    }
+
+    /// Cancelled when it is down.
+    pub fn ended(&self) -> &CancellationToken {
+        match self {
+            Self::Stdio(link) => link.ended(),
+            Self::Http(link) => link.ended(),
         }
     }
 

@@ -27,6 +27,7 @@ use std::sync::Arc;
 use bytes::Bytes;
 use tokio::sync::mpsc;
 use tokio::time::Instant;
+use tokio_util::sync::CancellationToken;
 use tokio_util::task::TaskTracker;
 
 pub use guard::Guard;
@@ -149,6 +150,11 @@ impl StdioLink {
     /// Whether the process can take no more calls.
     pub fn is_down(&self) -> bool {
         self.running.wire.pending.down().is_some()
+    }
+
+    /// Cancelled when the process can take no more calls.
+    pub fn ended(&self) -> &CancellationToken {
+        self.running.wire.pending.ended()
     }
 
     /// Ends the process with the link's own [`Patience`]; see [`StdioLink::close_within`].

@@ -168,7 +168,7 @@ async fn a_header_that_is_missing_other_or_sent_twice_is_400() {
 #[tokio::test]
 async fn an_encoded_name_is_decoded_before_it_is_compared() {
     let server = HttpServer::modern().await;
-    let gateway = TestGateway::new().http("u1", server.url()).adjust(crate::kit::auto).start().await;
+    let gateway = TestGateway::new().http("u1", server.url()).adjust(auto).start().await;
     let caller = modern(&gateway, "/servers/u1/mcp");
     for (name, header, served) in [
         ("文件", "=?base64?5paH5Lu2?=", true),
@@ -261,7 +261,7 @@ async fn a_version_that_is_not_served_is_400_with_those_that_are() {
 #[tokio::test]
 async fn a_method_that_there_is_not_is_404() {
     let server = HttpServer::modern().await;
-    let gateway = TestGateway::new().http("u1", server.url()).adjust(crate::kit::auto).start().await;
+    let gateway = TestGateway::new().http("u1", server.url()).adjust(auto).start().await;
     for path in ["/mcp", "/servers/u1/mcp"] {
         let caller = modern(&gateway, path);
         for method in [

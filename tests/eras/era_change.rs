@@ -294,7 +294,7 @@ async fn a_server_that_fails_is_asked_once_for_all_who_wait() {
     // Each has begun to wait when its stream begins.
     let waiting = join_all(calls.map(async |call| caller.post(&call).await)).await;
     gate.open();
-    for answer in join_all(waiting.into_iter().map(|waiting| waiting.response())).await {
+    for answer in join_all(waiting.into_iter().map(crate::client::Answer::response)).await {
         assert_eq!(reason(&answer), Some("upstream_unauthorized"), "{answer}");
     }
     assert_eq!(server.count(rpc("server/discover")), 1);

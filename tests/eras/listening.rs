@@ -1,5 +1,6 @@
 //! `subscriptions/listen`: callers of the modern era that wait for changes, at servers of both eras.
 
+use std::sync::atomic::{AtomicBool, Ordering::Relaxed};
 use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
@@ -8,7 +9,7 @@ use serde_json::{Value, json};
 
 use crate::client::{Stream, tool};
 use crate::gateway::{Setup, TestGateway};
-use crate::http_server::{Answer, Feed, HttpServer, Seen, discovered, http, message, rpc};
+use crate::http_server::{Answer, Feed, Gate, HttpServer, Seen, discovered, hold, http, message, rpc};
 use crate::kit::{LEGACY, ModernClient, auto, modern};
 
 const SUBSCRIPTION: &str = "io.modelcontextprotocol/subscriptionId";
@@ -377,7 +378,7 @@ async fn hears_children_of_both_eras_and_their_restart() {
 async fn a_dead_server_keeps_nothing_from_the_others() {
     let teller = Teller::start().await;
     let dead = HttpServer::modern().await;
-    let gate = crate::http_server::Gate::new();
+    let gate = Gate::new();
     let slow = Answer::result(&discovered(&json!({ "tools": { "listChanged": true } })).to_string());
     dead.on(rpc("server/discover"), slow.after(&gate));
     let gateway = teller
@@ -412,4 +413,137 @@ async fn ends_with_its_credential() {
     caller.client = caller.client.header("x-api-key", "short-key");
     let (_, stream) = listen(&caller, json!(1), lists()).await;
     closes(stream, json!(1)).await;
+}
+
+/// A server that answers a listen for one of these resources with an error.
+async fn choosy(refused: &'static [&'static str]) -> Teller {
+    let teller = Teller::start().await;
+    let refuses = move |seen: &Seen| {
+        let asked = seen.json()["params"]["notifications"]["resourceSubscriptions"].clone();
+        seen.is("subscriptions/listen")
+            && asked
+                .as_array()
+                .is_some_and(|all| all.iter().any(|uri| refused.contains(&uri.as_str().unwrap())))
+    };
+    teller.server.on(refuses, Answer::error(-32602, "no such resource"));
+    teller
+}
+
+/// A resource for which a server refuses the whole listen is a matter of who asked for it: the others go on hearing,
+/// and whoever comes later is heard too.
+#[tokio::test]
+async fn one_refused_resource_silences_nobody() {
+    let teller = choosy(&["x:bad"]).await;
+    let gateway = teller.before().start().await;
+    let caller = modern(&gateway, "/servers/u1/mcp");
+    let resource = |uri: &str| json!({ "resourceSubscriptions": [uri] });
+    let (_, mut before) = listen(&caller, json!(1), resource("x:1")).await;
+    let (granted, bad) = listen(&caller, json!(2), resource("x:bad")).await;
+    assert_eq!(granted, json!({}));
+    closes(bad, json!(2)).await;
+    let (granted, mut mixed) =
+        listen(&caller, json!(3), json!({ "resourceSubscriptions": ["x:2", "x:bad", "x:3"] })).await;
+    assert_eq!(granted, json!({ "resourceSubscriptions": ["x:2", "x:3"] }));
+    let (granted, mut after) = listen(&caller, json!(4), resource("x:4")).await;
+    assert_eq!(granted, resource("x:4"));
+    for (stream, uri) in [(&mut before, "x:1"), (&mut mixed, "x:3"), (&mut after, "x:4")] {
+        teller.tell(UPDATED, json!({ "uri": uri })).await;
+        assert_eq!(stream.message().await.unwrap()["params"]["uri"], uri);
+    }
+    // What was asked for together with it from the very first is heard as well, and after a break.
+    teller.hang_up();
+    for (stream, uri) in [(&mut before, "x:1"), (&mut after, "x:4")] {
+        assert_eq!(stream.message().await.unwrap()["params"]["uri"], uri, "it may have been missed");
+    }
+}
+
+/// While a server does not take a new listen, the one that stands is read.
+#[tokio::test]
+async fn a_listen_that_stands_is_read_while_the_next_one_fails() {
+    let (teller, other) = (Teller::start().await, Teller::start().await);
+    let gateway = teller.before().http("u2", other.server.url()).adjust(auto).start().await;
+    let caller = modern(&gateway, "/mcp");
+    let (_, mut tools) = listen(&caller, json!(1), lists()).await;
+    teller.server.on(rpc("subscriptions/listen"), Answer::error(-32603, "not now").with_status(500));
+    let (_, _both) = listen(&caller, json!(2), json!({ "resourcesListChanged": true })).await;
+    teller.tools("other");
+    teller.tell(TOOLS_CHANGED, json!({})).await;
+    let note = tokio::time::timeout(Duration::from_millis(500), tools.message()).await;
+    assert_eq!(note.expect("at once").unwrap()["method"], TOOLS_CHANGED);
+}
+
+/// N7: a legacy subscriber is not told of a resource whose URI only begins like the one it subscribed to.
+#[tokio::test]
+async fn a_legacy_subscriber_hears_of_no_neighbours() {
+    let teller = Teller::start().await;
+    let gateway = teller.before().start().await;
+    let caller = gateway.client("/servers/u1/mcp").initialize(LEGACY).await;
+    let mut stream = caller.open_get().await;
+    caller.call(1, "resources/subscribe", json!({ "uri": "x:1" })).await;
+    teller.tell(UPDATED, json!({ "uri": "x:12" })).await;
+    teller.tell(UPDATED, json!({ "uri": "x:1/a" })).await;
+    assert_eq!(stream.message().await.unwrap()["params"]["uri"], "x:1/a");
+}
+
+/// The bounds of what one caller may ask for are not those of what a server acknowledges to all of them together.
+#[tokio::test]
+async fn callers_may_want_more_together_than_each() {
+    let teller = Teller::start().await;
+    let gateway = teller.before().start().await;
+    let caller = modern(&gateway, "/servers/u1/mcp");
+    let mut streams = Vec::new();
+    for part in 0..3 {
+        let uris: Vec<String> = (0..900).map(|n| format!("x:{part}/{n:03}")).collect();
+        let (granted, stream) = listen(&caller, json!(part), json!({ "resourceSubscriptions": uris })).await;
+        assert_eq!(granted["resourceSubscriptions"], json!(uris));
+        streams.push(stream);
+    }
+    teller.tell(UPDATED, json!({ "uri": "x:2/899" })).await;
+    assert_eq!(streams[2].message().await.unwrap()["params"]["uri"], "x:2/899");
+}
+
+/// A modern server that is down for a moment is treated as a legacy one: its lists are granted, and told of once it
+/// is there.
+#[tokio::test]
+async fn a_modern_server_that_is_down_for_a_moment_tells_later() {
+    let teller = Teller::start().await;
+    let gateway = teller.before().start().await;
+    let caller = modern(&gateway, "/servers/u1/mcp");
+    caller.call(1, "tools/list", json!({})).await;
+    let down = Arc::new(AtomicBool::new(true));
+    let is_down = down.clone();
+    let refuses = move |seen: &Seen| seen.is("subscriptions/listen") && is_down.load(Relaxed);
+    teller.server.on(refuses, Answer::error(-32603, "not now").with_status(503));
+    let (granted, mut stream) = listen(&caller, json!(2), lists()).await;
+    assert_eq!(granted, json!({ "toolsListChanged": true }));
+    teller.tools("other");
+    down.store(false, Relaxed);
+    let note = tokio::time::timeout(Duration::from_secs(10), stream.message()).await;
+    assert_eq!(note.unwrap().unwrap()["method"], TOOLS_CHANGED);
+}
+
+/// One server's `timeouts.list` is waited for once, however many steps there are on the way to it.
+#[tokio::test]
+async fn a_slow_server_is_waited_for_once() {
+    let slow = HttpServer::start().await;
+    let said = json!({
+        "protocolVersion": LEGACY,
+        "capabilities": { "tools": { "listChanged": true }, "resources": { "subscribe": true } },
+        "serverInfo": { "name": "u1", "version": "1" },
+    });
+    slow.on(rpc("initialize"), Answer::result(&said.to_string()));
+    slow.on(http(Method::GET), Answer::status(405).after(&Gate::new()));
+    slow.on(rpc("resources/subscribe"), Answer::events([hold()]));
+    let limit = Duration::from_millis(800);
+    let gateway = TestGateway::new()
+        .http("u1", slow.url())
+        .adjust(move |server| server.timeouts.list = limit)
+        .start()
+        .await;
+    let caller = modern(&gateway, "/servers/u1/mcp");
+    let begun = std::time::Instant::now();
+    let (granted, stream) = listen(&caller, json!(1), json!({ "resourceSubscriptions": ["x:1"] })).await;
+    assert_eq!(granted, json!({}));
+    closes(stream, json!(1)).await;
+    assert!(begun.elapsed() < limit * 3 / 2, "{:?}", begun.elapsed());
 }

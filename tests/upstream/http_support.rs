@@ -11,7 +11,8 @@ use mcpgate::settings::servers::{
     HttpSettings, Isolation, ProtocolSetting, TimeoutSettings, TransportSettings,
 };
 use mcpgate::telemetry::Metrics;
-use mcpgate::upstream::http::{HttpClient, HttpLink, Pace};
+use mcpgate::upstream::Pace;
+use mcpgate::upstream::http::{HttpClient, HttpLink};
 use mcpgate::upstream::{Failure, Hello, Listener, Reply, UpstreamId};
 use tokio::sync::Notify;
 use tokio_util::task::TaskTracker;

@@ -67,6 +67,7 @@ pub(in crate::http) fn not_opened(error: &OpenError) -> Refused {
             Refused::caller(status, "too_many_sessions", error.to_string()).with(Extra::RetryAfter(5))
         }
         OpenError::Full => Refused::unavailable("no_capacity", error.to_string()),
+        OpenError::Stopping => Refused::unavailable("draining", error.to_string()),
         OpenError::Store(_) => Refused::unavailable("store_unreachable", error.to_string()),
     }
 }

@@ -5,11 +5,11 @@ use std::collections::BTreeSet;
 use std::sync::{Arc, Mutex};
 
 use futures_util::StreamExt as _;
+use tokio::time::Instant;
 
 use crate::protocol::method::Method;
-use crate::protocol::object::quoted;
 use crate::relay::links::Connected;
-use crate::relay::subscribe::subscribed_at;
+use crate::relay::subscribe::{ask, subscribed_at};
 use crate::relay::{Relay, Session};
 use crate::settings::ServerSettings;
 use crate::settings::servers::{Isolation, TransportSettings};
@@ -39,25 +39,26 @@ pub(super) struct Subscribed {
 // === impl Relay ===
 
 impl Relay {
-    /// Whether a legacy server, to which a link is open, can say anything by itself; waits at most `timeouts.list`
-    /// to know.
-    pub(in crate::relay) async fn telling(&self, server: &Arc<ServerSettings>) -> Telling {
+    /// Whether a legacy server, to which a link is open, can say anything by itself; waits until `deadline`
+    /// at most to know.
+    pub(in crate::relay) async fn telling(&self, server: &Arc<ServerSettings>, deadline: Instant) -> Telling {
         if matches!(server.transport, TransportSettings::Stdio(_)) {
             return Telling::Perhaps;
         }
-        match tokio::time::timeout(server.timeouts.list, self.catalog.heard(server)).await {
+        match tokio::time::timeout_at(deadline, self.catalog.heard(server)).await {
             Ok(Heard::Never) => Telling::Never,
             Ok(Heard::OnStream) | Err(_) => Telling::Perhaps,
         }
     }
 
-    /// Subscribes to resources for one listen; what the server took stays taken for as long as what this gives lives.
+    /// Subscribes to resources for one listen, until `deadline`; what the server took stays taken for as long as what this gives lives.
     pub(super) async fn subscribe_all(
         self: &Arc<Self>,
         session: &Arc<Session>,
         server: &Arc<ServerSettings>,
         to: &Connected,
         uris: &BTreeSet<Arc<str>>,
+        deadline: Instant,
     ) -> Subscribed {
         let (relay, session) = (self.clone(), session.clone());
         let subscribed = Subscribed { relay, session, server: server.clone(), taken: Mutex::default() };
@@ -71,7 +72,7 @@ impl Relay {
                 }
             }
         });
-        if tokio::time::timeout(server.timeouts.list, all).await.is_err() {
+        if tokio::time::timeout_at(deadline, all).await.is_err() {
             tracing::warn!(server = %server.name, "not all resources of a listen could be subscribed to in time");
         }
         subscribed
@@ -152,13 +153,4 @@ impl Drop for Counted<'_> {
             self.of.session.attached.listens.unsubscribe(&self.of.server.name, self.own);
         }
     }
-}
-
-/// Subscribes or unsubscribes; whether the server did so.
-async fn ask(server: &ServerSettings, to: &Connected, method: &Method, own: &str) -> bool {
-    let id = to.link.allot();
-    let uri = quoted(own);
-    let text = format!(r#"{{"jsonrpc":"2.0","id":{id},"method":"{method}","params":{{"uri":{uri}}}}}"#);
-    let call = to.link.call(id, text, to.origin.clone());
-    matches!(tokio::time::timeout(server.timeouts.list, call).await, Ok(Ok(r)) if r.result().is_some())
 }

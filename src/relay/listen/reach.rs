@@ -5,8 +5,12 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::{Arc, Weak};
+use std::time::Duration;
 
+use futures_util::StreamExt as _;
+use futures_util::stream::FuturesUnordered;
 use tokio::time::Instant;
+use tokio_util::sync::CancellationToken;
 
 use super::kinds_of;
 use super::legacy::{Subscribed, Telling};
@@ -15,13 +19,18 @@ use crate::catalog::{Endpoint, Kind, Naming, Target};
 use crate::protocol::listen::{Filter, Lists};
 use crate::protocol::revision::Era;
 use crate::relay::links::Connected;
-use crate::relay::listens::{Backoff, Wanted};
+use crate::relay::listens::Wanted;
 use crate::relay::offered::Offered;
 use crate::relay::shared::Pick;
 use crate::relay::{Relay, Session};
 use crate::settings::ServerSettings;
 use crate::settings::servers::Isolation;
-use crate::upstream::Link;
+use crate::upstream::{Backoff, Link};
+
+/// How often it is looked whether a server that is lost is there again: somebody else's call may have reached it.
+const LOOK: Duration = Duration::from_secs(1);
+/// How often it is looked whether links are as they were, when nothing told that they are not.
+const SLOW_LOOK: Duration = Duration::from_secs(30);
 
 /// The way of one listen to its servers.
 pub(super) struct Reach {
@@ -51,9 +60,9 @@ enum Held {
     /// It could not be reached, or nothing of it is of use.
     Nothing,
     /// The upstream listen of a modern server.
-    Modern { _wanted: Wanted },
+    Modern { wanted: Wanted },
     /// The link to a legacy server, and what is subscribed to over it.
-    Legacy { link: Weak<Link>, _subscribed: Option<Subscribed> },
+    Legacy { link: Weak<Link>, ended: CancellationToken, _subscribed: Option<Subscribed> },
 }
 
 /// When a server that is lost is tried again.
@@ -75,6 +84,27 @@ impl Reach {
         let lists = self.servers.iter().fold(Lists::default(), |lists, s| lists.or(s.granted.lists));
         let uris = self.servers.iter().flat_map(Reached::granted_uris).map(|(callers, _)| callers.clone());
         Filter { lists, uris: uris.collect() }
+    }
+
+    /// Waits until a server may have to be tended: when its link ends, soon when one is lost already.
+    pub(super) fn wants_tending(&self) -> impl Future<Output = ()> + Send + use<> {
+        let is_lost = |s: &Reached| match &s.held {
+            Held::Nothing => true,
+            Held::Modern { .. } => false,
+            Held::Legacy { ended, .. } => ended.is_cancelled(),
+        };
+        let look = if self.servers.iter().any(is_lost) { LOOK } else { SLOW_LOOK };
+        let links = self.servers.iter().filter(|s| !is_lost(s)).filter_map(|s| match &s.held {
+            Held::Legacy { ended, .. } => Some(ended.clone().cancelled_owned()),
+            Held::Nothing | Held::Modern { .. } => None,
+        });
+        let mut links: FuturesUnordered<_> = links.collect();
+        async move {
+            tokio::select! {
+                Some(()) = links.next() => {}
+                () = tokio::time::sleep(look) => {}
+            }
+        }
     }
 
     /// The granted resources, by the caller's URIs.
@@ -158,32 +188,38 @@ impl Relay {
         uris.iter().filter_map(any).collect()
     }
 
-    /// Reaches one server; gives by what it is held, and what it tells.
+    /// Reaches one server, within `timeouts.list` for all steps of the way; gives by what it is held, and what it tells.
     async fn reach(
         self: &Arc<Self>,
         session: &Arc<Session>,
         server: &Arc<ServerSettings>,
         wanted: &Filter,
     ) -> (Held, Filter) {
-        let opened =
-            tokio::time::timeout(server.timeouts.list, self.link(session, server, Pick::First)).await;
-        match opened {
+        let deadline = Instant::now() + server.timeouts.list;
+        match tokio::time::timeout_at(deadline, self.link(session, server, Pick::First)).await {
             Ok(Ok(connected)) if connected.link.era() == Era::Modern => {
-                let wanted = self.want(session, server, wanted.clone());
-                let granted = wanted.accepted().await.unwrap_or_default();
-                (Held::Modern { _wanted: wanted }, granted)
+                let wants = self.want(session, server, wanted);
+                match wants.accepted(deadline).await {
+                    Ok(granted) => (Held::Modern { wanted: wants }, granted),
+                    // What it does not take must not stay among what others want of it.
+                    Err(_) => self.unreached(server, wanted),
+                }
             }
             Ok(Ok(connected)) => {
-                let (_subscribed, granted) = self.reach_legacy(session, server, &connected, wanted).await;
-                (Held::Legacy { link: Arc::downgrade(&connected.link), _subscribed }, granted)
+                let (_subscribed, granted) =
+                    self.reach_legacy(session, server, &connected, wanted, deadline).await;
+                let (link, ended) = (Arc::downgrade(&connected.link), connected.link.ended().clone());
+                (Held::Legacy { link, ended, _subscribed }, granted)
             }
-            // It will tell when it is there again.
-            Ok(Err(_)) | Err(_) => {
-                let offered = self.catalog.introduction(server).map(|i| Offered::by(&i)).unwrap_or_default();
-                let lists = wanted.lists.and(offered.tells);
-                (Held::Nothing, Filter { lists, ..Filter::default() })
-            }
+            Ok(Err(_)) | Err(_) => self.unreached(server, wanted),
         }
+    }
+
+    /// A server that cannot be reached will tell of its lists when it is there again.
+    fn unreached(&self, server: &Arc<ServerSettings>, wanted: &Filter) -> (Held, Filter) {
+        let offered = self.catalog.introduction(server).map(|i| Offered::by(&i)).unwrap_or_default();
+        let lists = wanted.lists.and(offered.tells);
+        (Held::Nothing, Filter { lists, ..Filter::default() })
     }
 
     async fn reach_legacy(
@@ -192,16 +228,17 @@ impl Relay {
         server: &Arc<ServerSettings>,
         connected: &Connected,
         wanted: &Filter,
+        deadline: Instant,
     ) -> (Option<Subscribed>, Filter) {
         let offered = Offered::by(&connected.link.introduction());
-        if self.telling(server).await == Telling::Never {
+        if self.telling(server, deadline).await == Telling::Never {
             return (None, Filter::default());
         }
         let lists = wanted.lists.and(offered.tells);
         if !offered.subscribe {
             return (None, Filter { lists, ..Filter::default() });
         }
-        let subscribed = self.subscribe_all(session, server, connected, &wanted.uris).await;
+        let subscribed = self.subscribe_all(session, server, connected, &wanted.uris, deadline).await;
         let uris = subscribed.uris();
         (Some(subscribed), Filter { lists, uris })
     }
@@ -253,20 +290,23 @@ impl Relay {
                 continue;
             }
             let (held, granted) = self.reach(&session, &server, &reached.wanted).await;
-            let back = !matches!(held, Held::Nothing);
-            (reached.held, reached.granted) = (held, granted);
             changed = true;
-            if back {
-                self.reread_lists(&session, &server);
+            match &held {
+                Held::Nothing => {}
+                Held::Modern { wanted } => wanted.reread_lists(self),
+                Held::Legacy { .. } => self.reread_lists(&session, &server),
+            }
+            if !matches!(held, Held::Nothing) {
                 open.missed(&server.name);
             }
+            (reached.held, reached.granted) = (held, granted);
         }
         if changed {
             open.regrant(reach.subscriptions());
         }
     }
 
-    /// Has the lists of a server read again that could not be heard for a while.
+    /// Has the lists of a legacy server read again that could not be heard for a while.
     fn reread_lists(self: &Arc<Self>, session: &Arc<Session>, server: &Arc<ServerSettings>) {
         match server.isolation {
             Isolation::Session => self.list_changed(session, server, &Kind::ALL),

@@ -33,11 +33,6 @@ impl Ear {
         // The sender is our own, so it is there.
         heard.ok().and_then(|filter| filter.clone()).unwrap_or_default()
     }
-
-    /// What was acknowledged so far.
-    pub(super) fn acknowledged_now(&self) -> Option<Filter> {
-        self.acknowledged.borrow().clone()
-    }
 }
 
 impl Listener for Ear {

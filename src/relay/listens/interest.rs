@@ -11,11 +11,19 @@ use crate::protocol::revision::Era;
 use crate::relay::{Relay, Session};
 use crate::store::lock;
 
+/// How many resources one upstream listen asks for at most, all callers together; those that are wanted beyond it are
+/// not acknowledged to whoever wants them.
+const MOST_URIS: usize = 10_000;
+/// How long their URIs are together at most, bytes.
+const MOST_BYTES: usize = 4 << 20;
+
 /// What is wanted of one server, counted.
 #[derive(Default)]
 pub(super) struct Interest {
     lists: [usize; 3],
     uris: HashMap<Arc<str>, usize>,
+    /// How long the URIs are together.
+    bytes: usize,
     /// Counts up whenever something is wanted that was not before, or is not any more.
     pub(super) version: u64,
 }
@@ -32,8 +40,8 @@ pub(in crate::relay) struct SessionLists {
 // === impl Interest ===
 
 impl Interest {
-    /// Counts `filter` in.
-    pub(super) fn add(&mut self, filter: &Filter) {
+    /// Counts `filter` in, as far as there is room for its resources; gives what of it was counted.
+    pub(super) fn add(&mut self, filter: &Filter) -> Filter {
         let before = self.version;
         for (count, list) in self.lists.iter_mut().zip(ListType::ALL) {
             if filter.lists.has(list) {
@@ -41,11 +49,20 @@ impl Interest {
                 self.version = if *count == 1 { before + 1 } else { self.version };
             }
         }
+        let mut added = Filter { lists: filter.lists, ..Filter::default() };
         for uri in &filter.uris {
-            let count = self.uris.entry(uri.clone()).or_default();
-            *count += 1;
-            self.version = if *count == 1 { before + 1 } else { self.version };
+            if let Some(count) = self.uris.get_mut(uri) {
+                *count += 1;
+            } else if self.uris.len() < MOST_URIS && self.bytes + uri.len() <= MOST_BYTES {
+                self.uris.insert(uri.clone(), 1);
+                self.bytes += uri.len();
+                self.version = before + 1;
+            } else {
+                continue;
+            }
+            added.uris.insert(uri.clone());
         }
+        added
     }
 
     /// Counts `filter` out.
@@ -62,6 +79,7 @@ impl Interest {
             *count -= 1;
             if *count == 0 {
                 self.uris.remove(uri);
+                self.bytes = self.bytes.saturating_sub(uri.len());
                 self.version = before + 1;
             }
         }
@@ -121,7 +139,7 @@ impl Relay {
                 continue;
             }
             let all = same.unwrap_or_default().with(list);
-            let more = self.want(session, server, Filter { lists: all, ..Filter::default() });
+            let more = self.want(session, server, &Filter { lists: all, ..Filter::default() });
             let less = wanted.insert(server.name.as_str().into(), (all, more));
             drop(wanted);
             drop(less);
@@ -141,3 +159,6 @@ pub(in crate::relay) fn list_of(kind: Kind) -> ListType {
         Kind::Resources | Kind::Templates => ListType::Resources,
     }
 }
+
+#[cfg(test)]
+mod tests;

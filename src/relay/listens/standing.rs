@@ -1,31 +1,30 @@
 //! One upstream listen that is kept open for as long as somebody wants something of it.
 
-use std::pin::Pin;
+mod open;
+mod parts;
+
 use std::sync::{Arc, Mutex, Weak};
 use std::time::Duration;
 
 use tokio::sync::{Notify, watch};
-use tokio::time::Instant;
 
-use super::ear::Ear;
+use self::open::Open;
+use self::parts::Opening;
 use super::interest::Interest;
-use super::pace::Backoff;
 use super::{Place, Whose};
 use crate::catalog::Kind;
 use crate::protocol::envelope::Response;
-use crate::protocol::error::{Code, Layer};
+use crate::protocol::error::Layer;
 use crate::protocol::listen::Filter;
-use crate::protocol::method::Method;
-use crate::protocol::object::Object;
 use crate::protocol::revision::Era;
-use crate::relay::links::{Connected, Opened, hello_of};
+use crate::relay::links::{Opened, hello_of, reconfigured};
 use crate::relay::offered::Offered;
 use crate::relay::shared::Pick;
 use crate::relay::{Relay, Session};
 use crate::settings::ServerSettings;
 use crate::settings::servers::Isolation;
 use crate::store::lock;
-use crate::upstream::{Delivery, Failure, Hello, Link, Outgoing, UpstreamId};
+use crate::upstream::{Backoff, Delivery, Failure, Hello, Link};
 
 /// How long changes of what is wanted are gathered before the listen is changed.
 const DEBOUNCE: Duration = Duration::from_millis(20);
@@ -60,31 +59,16 @@ enum Phase {
 }
 
 /// What the server answered.
-#[derive(Clone)]
+#[derive(Clone, Default)]
 pub(super) struct Answer {
     /// To which state of the interest.
     pub(super) version: u64,
-    /// What of it is told, or why nothing can be.
-    pub(super) outcome: Result<Filter, Failure>,
-}
-
-type Call = Pin<Box<dyn Future<Output = Result<Response, Failure>> + Send>>;
-
-/// A listen that the server has acknowledged.
-struct Open {
-    link: Arc<Link>,
-    id: UpstreamId,
-    call: Call,
+    /// What the listen that stands asks for; it may be of an earlier state.
     asked: Filter,
+    /// What of that is told.
     accepted: Filter,
-    since: Instant,
-}
-
-/// What came of opening one.
-struct Opening {
-    open: Option<Open>,
-    asked: Filter,
-    accepted: Filter,
+    /// Why the rest is not listened to.
+    failure: Option<Failure>,
 }
 
 /// What ended a wait.
@@ -107,7 +91,7 @@ impl Standing {
             owner,
             state: Mutex::new(state),
             changed: Notify::new(),
-            answers: watch::Sender::new(Answer { version: 0, outcome: Ok(Filter::default()) }),
+            answers: watch::Sender::new(Answer::default()),
         }
     }
 
@@ -115,8 +99,8 @@ impl Standing {
         self.answers.subscribe()
     }
 
-    /// Counts an interest in; gives the state that has it in, or none if it is over.
-    pub(super) fn want(self: &Arc<Self>, filter: &Filter, relay: &Arc<Relay>) -> Option<u64> {
+    /// Counts an interest in; gives what of it there is room for and the state that has it in, or none if it is over.
+    pub(super) fn want(self: &Arc<Self>, filter: &Filter, relay: &Arc<Relay>) -> Option<(Filter, u64)> {
         let mut state = lock(&self.state);
         match state.phase {
             Phase::Over => return None,
@@ -127,11 +111,11 @@ impl Standing {
             }
         }
         let before = state.interest.version;
-        state.interest.add(filter);
+        let filter = state.interest.add(filter);
         if state.interest.version != before {
             self.changed.notify_one();
         }
-        Some(state.interest.version)
+        Some((filter, state.interest.version))
     }
 
     pub(super) fn release(&self, filter: &Filter) {
@@ -148,35 +132,34 @@ impl Standing {
         let mut current: Option<Open> = None;
         let mut backoff = Backoff::default();
         let mut missed = false;
-        let mut last_asked = Filter::default();
+        let (mut last_asked, mut proven) = (Filter::default(), Filter::default());
         while let Some((version, wanted)) = self.wanted(&relay) {
-            let opened = match current.as_ref().filter(|open| self.is_askable_as(&relay, &open.asked)) {
-                Some(open) => Ok(open.accepted.clone()),
-                None => {
-                    let opening = tokio::select! {
-                        biased;
-                        () = relay.stopping.cancelled() => break,
-                        _ = over(&mut current) => {
-                            (current, missed) = (None, true);
-                            continue;
-                        }
-                        opening = self.open(&relay, &wanted) => opening,
-                    };
-                    opening.map(|Opening { open, asked, accepted }| {
-                        last_asked = asked;
-                        if let Some(before) = std::mem::replace(&mut current, open) {
-                            before.close(&relay);
-                        }
-                        accepted
-                    })
+            let mut failed = None;
+            if current.is_none() || !self.is_askable_as(&relay, &last_asked) {
+                let opening = tokio::select! {
+                    biased;
+                    () = relay.stopping.cancelled() => break,
+                    _ = over(&mut current) => {
+                        (current, missed) = (None, true);
+                        continue;
+                    }
+                    opening = self.open(&relay, &wanted, &proven) => opening,
+                };
+                match opening {
+                    Ok(Opening { open, asked, failure }) => {
+                        proven = open.as_ref().map(|open| open.asked.clone()).unwrap_or_default();
+                        (last_asked, current, failed) = (asked, open, failure);
+                    }
+                    // The one that stands goes on, for all that it was asked for.
+                    Err(failure) => failed = Some(failure),
                 }
-            };
-            let failed = opened.as_ref().err().cloned();
-            if let (Ok(accepted), true) = (&opened, missed) {
-                missed = false;
-                self.tell_missed(&relay, accepted);
             }
-            self.answers.send_replace(Answer { version, outcome: opened });
+            let (asked, accepted) =
+                current.as_ref().map(|open| (open.asked.clone(), open.accepted.clone())).unwrap_or_default();
+            if failed.is_none() && std::mem::take(&mut missed) {
+                self.tell_missed(&relay, &accepted);
+            }
+            self.answers.send_replace(Answer { version, asked, accepted, failure: failed.clone() });
             let wait = backoff.wait();
             match failed {
                 Some(failure) => {
@@ -200,15 +183,17 @@ impl Standing {
                 },
             }
             tokio::select! {
+                () = relay.stopping.cancelled() => break,
+                _ = over(&mut current) => (current, missed) = (None, true),
                 () = tokio::time::sleep(wait) => {}
                 () = self.changed.notified() => {}
-                () = relay.stopping.cancelled() => break,
             }
         }
-        if let Some(open) = current {
-            open.close(&relay);
-        }
+        drop(current);
         lock(&self.state).phase = Phase::Over;
+        // Whoever waits still came for a server as it was configured before, or at a shutdown.
+        let failure = Some(reconfigured(&self.server.name));
+        self.answers.send_replace(Answer { version: u64::MAX, failure, ..Answer::default() });
         let place = Place { whose: self.whose.clone(), server: self.server.name.as_str().into() };
         relay.forget_listen(&place, &self);
     }
@@ -223,50 +208,6 @@ impl Standing {
             return None;
         }
         Some((state.interest.version, state.interest.all()))
-    }
-
-    /// Opens a listen for `wanted`, as far as the server declares it, and waits for its acknowledgement.
-    async fn open(&self, relay: &Arc<Relay>, wanted: &Filter) -> Result<Opening, Failure> {
-        let Connected { link, origin } = self.link(relay).await?;
-        let asked = askable(&link, wanted);
-        if asked.is_empty() {
-            return Ok(Opening { open: None, asked, accepted: Filter::default() });
-        }
-        let id = link.allot();
-        let params = format!(r#""notifications":{}"#, asked.written());
-        let request = Outgoing::own(Era::Modern, id, &Method::Listen, &params, &self.hello());
-        let ear = Ear::new(origin);
-        let mut call: Call = {
-            let (link, ear) = (link.clone(), ear.clone());
-            Box::pin(async move { link.call(id, request, ear).await })
-        };
-        let limit = self.server.timeouts.list;
-        let response = tokio::select! {
-            biased;
-            accepted = ear.acknowledged() => {
-                let accepted = asked.and(&accepted);
-                let since = Instant::now();
-                let open = Open { link, id, call, asked: asked.clone(), accepted: accepted.clone(), since };
-                return Ok(Opening { open: Some(open), asked, accepted });
-            }
-            response = &mut call => response?,
-            () = tokio::time::sleep(limit) => {
-                close(relay, link, id, call);
-                return Err(self.failed("timed_out", &format!("subscriptions/listen was not acknowledged within {limit:?} (timeouts.list)")));
-            }
-        };
-        match response.error() {
-            // It has nothing to tell, or knows no such method: it is asked again when it says something else of itself.
-            None => {
-                let accepted = ear.acknowledged_now().unwrap_or_default();
-                let accepted = if accepted.is_empty() { accepted } else { Filter::default() };
-                Ok(Opening { open: None, asked, accepted })
-            }
-            Some(error) if is_unknown_method(error) => {
-                Ok(Opening { open: None, asked, accepted: Filter::default() })
-            }
-            Some(_) => Err(self.failed("listen_refused", "subscriptions/listen was answered with an error")),
-        }
     }
 
     async fn link(&self, relay: &Arc<Relay>) -> Opened {
@@ -328,11 +269,24 @@ impl Standing {
             && said.is_none_or(|said| offered(Offered::by(&said), &wanted) == *asked)
     }
 
-    /// Tells all of what the server may have said while nobody listened (N8).
-    fn tell_missed(&self, relay: &Arc<Relay>, accepted: &Filter) {
+    /// Has the lists of the server read again, which may have changed while nobody listened.
+    pub(super) fn reread_lists(&self, relay: &Arc<Relay>) {
         match &self.whose {
             Whose::Tenant(tenant) => {
                 relay.shared_list_changed(tenant.as_deref(), &self.server, &Kind::ALL);
+            }
+            Whose::Session(_) => {
+                let Some(session) = self.owner.upgrade() else { return };
+                relay.list_changed(&session, &self.server, &Kind::ALL);
+            }
+        }
+    }
+
+    /// Tells all of what the server may have said while nobody listened (N8).
+    fn tell_missed(&self, relay: &Arc<Relay>, accepted: &Filter) {
+        self.reread_lists(relay);
+        match &self.whose {
+            Whose::Tenant(tenant) => {
                 for session in relay.sessions_of(tenant.as_deref()) {
                     for uri in &accepted.uris {
                         relay.tell_updated(&session, &self.server.name, uri);
@@ -341,7 +295,6 @@ impl Standing {
             }
             Whose::Session(_) => {
                 let Some(session) = self.owner.upgrade() else { return };
-                relay.list_changed(&session, &self.server, &Kind::ALL);
                 for uri in &accepted.uris {
                     relay.tell_updated(&session, &self.server.name, uri);
                 }
@@ -350,33 +303,25 @@ impl Standing {
     }
 }
 
-// === impl Open ===
+// === impl Answer ===
 
-impl Open {
-    fn close(self, relay: &Relay) {
-        close(relay, self.link, self.id, self.call);
+impl Answer {
+    /// What of `filter` is told.
+    ///
+    /// # Errors
+    /// [`Failure`] if some of it is not even asked for.
+    pub(super) fn to(&self, filter: &Filter) -> Result<Filter, Failure> {
+        match &self.failure {
+            Some(failure) if filter.and(&self.asked) != *filter => Err(failure.clone()),
+            Some(_) | None => Ok(filter.and(&self.accepted)),
+        }
     }
-}
-
-/// Takes leave of a listen: over HTTP by closing the stream, over stdio by saying so (T65).
-fn close(relay: &Relay, link: Arc<Link>, id: UpstreamId, call: Call) {
-    drop(call);
-    if !link.hears_cancellation() || link.is_down() {
-        return;
-    }
-    let message = format!(
-        r#"{{"jsonrpc":"2.0","method":"notifications/cancelled","params":{{"requestId":{id},"reason":"no longer wanted"}}}}"#
-    );
-    relay.tasks.spawn(async move {
-        // A child that does not read keeps nobody: nothing depends on it.
-        let _ = tokio::time::timeout(Duration::from_secs(5), link.notify(message.into())).await;
-    });
 }
 
 /// Waits for the end of a listen; for ever if there is none.
 async fn over(current: &mut Option<Open>) -> Result<Response, Failure> {
     match current {
-        Some(open) => (&mut open.call).await,
+        Some(open) => open.ended().await,
         None => std::future::pending().await,
     }
 }
@@ -391,9 +336,4 @@ fn askable(link: &Link, wanted: &Filter) -> Filter {
 fn offered(all: Offered, wanted: &Filter) -> Filter {
     let uris = if all.subscribe { wanted.uris.clone() } else { std::collections::BTreeSet::new() };
     Filter { lists: wanted.lists.and(all.tells), uris }
-}
-
-fn is_unknown_method(error: &str) -> bool {
-    let code = Object::parse(error).ok().and_then(|e| e.get("code").map(str::to_owned));
-    code.is_some_and(|c| c == Code::MethodNotFound.number().to_string())
 }

@@ -69,7 +69,7 @@ impl Relay {
             let ours = *subscription.server == *server.name;
             if ours && subscription.listened.as_ref().is_none_or(|wanted| !wanted.is_of(server)) {
                 let filter = Filter { lists: Lists::default(), uris: [subscription.own.clone()].into() };
-                before.extend(subscription.listened.replace(self.want(session, server, filter)));
+                before.extend(subscription.listened.replace(self.want(session, server, &filter)));
             }
         }
     }

@@ -5,7 +5,6 @@
 //! and listens anew.
 
 use std::sync::{Arc, Mutex};
-use std::time::Duration;
 
 use bytes::Bytes;
 use tokio::sync::watch;
@@ -150,13 +149,7 @@ async fn keep(link: Arc<Link>, id: UpstreamId, request: Outgoing, ear: Arc<Ear>,
                 ear.acknowledged.send_replace(Some(Vec::new()));
             }
         }
-        () = end.cancelled() => {
-            if link.hears_cancellation() && !link.is_down() {
-                let message = format!(r#"{{"jsonrpc":"2.0","method":"notifications/cancelled","params":{{"requestId":{id},"reason":"no longer wanted"}}}}"#);
-                // A child that does not read keeps nobody: nothing depends on it.
-                let _ = tokio::time::timeout(Duration::from_secs(5), link.notify(message.into())).await;
-            }
-        }
+        () = end.cancelled() => link.forget(id, "no longer wanted").await,
     }
 }
 

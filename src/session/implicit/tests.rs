@@ -114,6 +114,37 @@ fn a_session_does_not_end_under_a_request() {
     assert!(!Arc::ptr_eq(&session, &trial.open(1, 1).expect("another")));
 }
 
+/// A session that ends for a reason of the gateway's takes no request that found it before: that one finds another.
+#[test]
+fn a_session_that_must_end_is_shut_first() {
+    let trial = Trial::new(10, 10);
+    let session = trial.open(1, 1).expect("opened");
+    let running = session.run(9).expect("a request");
+    assert!(trial.sessions.end_implicit(&session, EndReason::Reconfigured));
+    assert!(session.run(9).is_none() && session.is_retired(), "it is over, and not busy");
+    drop(running);
+    assert!(session.run(9).is_none() && session.is_retired());
+    assert!(!Arc::ptr_eq(&session, &trial.open(1, 1).expect("another")));
+}
+
+/// case-J01: a request that came at the last moment keeps its session while others end; none is opened after the end.
+#[tokio::test]
+async fn a_stop_ends_the_idle_first_and_then_opens_none() {
+    let trial = Trial::new(10, 10);
+    let (idle, busy) = (trial.open(1, 1).expect("opened"), trial.open(1, 2).expect("opened"));
+    let running = busy.run(9).expect("a request");
+    assert!(trial.sessions.end_if_idle(&idle, EndReason::Shutdown).await);
+    assert!(!trial.sessions.end_if_idle(&busy, EndReason::Shutdown).await);
+    assert!(busy.run(9).is_some() && !busy.ended.is_cancelled() && idle.run(9).is_none());
+    assert!(trial.open(1, 1).is_ok(), "a drain serves on");
+    trial.sessions.end_all(EndReason::Shutdown).await;
+    assert!(busy.ended.is_cancelled() && trial.ended() == 3 && trial.sessions.implicit_len() == 0);
+    for endpoint in 1..4 {
+        assert_eq!(trial.open(1, endpoint).map(drop), Err(OpenError::Stopping));
+    }
+    drop(running);
+}
+
 /// One that was shut to requests, and is yet to be taken out, gives way to its successor at once: it ends, once, and
 /// leaves no place taken.
 #[test]

@@ -12,7 +12,7 @@ use hyper_util::client::legacy::connect::HttpConnector;
 use hyper_util::rt::{TokioExecutor, TokioTimer};
 use rustls::{ClientConfig, RootCertStore};
 
-use super::Pace;
+use crate::upstream::Pace;
 
 /// How long one address may take to accept a connection.
 const CONNECT: Duration = Duration::from_secs(10);

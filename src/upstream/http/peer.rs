@@ -12,7 +12,6 @@ use tokio_util::task::TaskTracker;
 
 use super::matching::{answers, progress_of, respelled};
 use super::origin::Origin;
-use super::pace::Pace;
 use super::running::Running;
 use super::session::{Session, Tracking};
 use super::{HttpClient, body, fault, reply};
@@ -23,6 +22,7 @@ use crate::protocol::sse::ByteLimit;
 use crate::settings::ServerSettings;
 use crate::settings::servers::TransportSettings;
 use crate::telemetry::Metrics;
+use crate::upstream::pace::Pace;
 use crate::upstream::{Failure, Listener, Reply, UpstreamId};
 
 /// How long the server may take to end a session.

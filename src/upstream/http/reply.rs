@@ -7,10 +7,10 @@ use bytes::Bytes;
 use http::Method;
 
 use super::body;
-use super::pace::Backoff;
 use super::peer::Peer;
 use super::session::Session;
 use crate::upstream::Delivery;
+use crate::upstream::pace::Backoff;
 
 /// How many may be on their way at once; more are dropped, and logged.
 pub(super) const AT_ONCE: usize = 64;

@@ -14,7 +14,6 @@ use hyper::body::Incoming;
 use super::body::Form;
 use super::events::{End, Events, is_message};
 use super::matching::is_id;
-use super::pace::{Backoff, Pace};
 use super::peer::Peer;
 use super::session::Session;
 use super::{call, fault};
@@ -22,6 +21,7 @@ use crate::protocol::envelope::{Malformed, Response};
 use crate::protocol::header::LAST_EVENT_ID;
 use crate::protocol::revision::Era;
 use crate::protocol::sse::Event;
+use crate::upstream::pace::{Backoff, Pace};
 use crate::upstream::{Failure, Listener, UpstreamId};
 
 /// How often in a row a resume may fail before the outcome is unknown.

@@ -5,6 +5,7 @@ use std::sync::{Arc, OnceLock};
 
 use arc_swap::ArcSwap;
 use tokio::sync::Mutex;
+use tokio_util::sync::CancellationToken;
 
 use super::peer::Peer;
 use super::session::{Live, Session};
@@ -24,6 +25,8 @@ pub(super) struct Shared {
     renewing: Mutex<()>,
     /// Why the session could not be begun anew; the link is of no more use then.
     failed: OnceLock<Failure>,
+    /// Cancelled when the link is of no more use.
+    pub(super) ended: CancellationToken,
 }
 
 // === impl Shared ===
@@ -32,6 +35,7 @@ impl Shared {
     /// Begins the first session.
     pub(super) async fn open(peer: Arc<Peer>, hello: Hello) -> Result<Arc<Self>, Failure> {
         let live = Arc::new(handshake::open(&peer, &hello).await?);
+        let ended = peer.closed.child_token();
         let shared = Arc::new(Self {
             peer,
             hello: Some(hello),
@@ -39,6 +43,7 @@ impl Shared {
             streamed: AtomicBool::new(false),
             renewing: Mutex::default(),
             failed: OnceLock::new(),
+            ended,
         });
         standalone::start(&shared, live);
         Ok(shared)
@@ -49,6 +54,7 @@ impl Shared {
         let revision = Some(introduction.revision);
         let session = Session::new(&peer.origin.headers, None, revision, peer.closed.child_token());
         let live = Live { session: Arc::new(session), introduction };
+        let ended = peer.closed.child_token();
         Arc::new(Self {
             peer,
             hello: None,
@@ -56,6 +62,7 @@ impl Shared {
             streamed: AtomicBool::new(false),
             renewing: Mutex::default(),
             failed: OnceLock::new(),
+            ended,
         })
     }
 
@@ -86,7 +93,9 @@ impl Shared {
 
     /// Says why the link is of no more use; gives that back.
     pub(super) fn fail(&self, failure: Failure) -> Failure {
-        self.failed.get_or_init(|| failure).clone()
+        let failure = self.failed.get_or_init(|| failure).clone();
+        self.ended.cancel();
+        failure
     }
 
     /// Begins a new session in place of `lost`, once for all who ask.

@@ -10,13 +10,13 @@ use tokio::time::Instant;
 use super::body::Form;
 use super::doubt;
 use super::events::{End, Events, is_message};
-use super::pace::Backoff;
 use super::resume::{Cursor, Position};
 use super::session::{Live, Session, Tracking};
 use super::shared::Shared;
 use crate::protocol::header::LAST_EVENT_ID;
 use crate::protocol::revision::Era;
 use crate::upstream::Heard;
+use crate::upstream::pace::Backoff;
 
 /// Whether the server ever opened the stream.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

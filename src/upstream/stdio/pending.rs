@@ -4,6 +4,7 @@ use std::collections::HashMap;
 use std::sync::{Arc, Mutex, MutexGuard};
 
 use tokio::sync::oneshot;
+use tokio_util::sync::CancellationToken;
 
 use crate::protocol::envelope::Response;
 use crate::store::lock;
@@ -11,7 +12,11 @@ use crate::upstream::{Failure, Listener, UpstreamId};
 
 /// Who waits for which id, until the link is down. The lock is held for a map operation, never across a wait.
 #[derive(Default)]
-pub(super) struct Pending(Mutex<Calls>);
+pub(super) struct Pending {
+    calls: Mutex<Calls>,
+    /// Cancelled when the link is down.
+    ended: CancellationToken,
+}
 
 /// Where the answer to one call arrives.
 pub(super) type Answer = Result<Response, Failure>;
@@ -88,6 +93,7 @@ impl Pending {
     /// From now on new calls fail with `failure`; those that wait may still be answered.
     pub(super) fn refuse(&self, failure: Failure) {
         self.lock().down.get_or_insert(failure);
+        self.ended.cancel();
     }
 
     /// New calls fail with `refusal`, those that wait with `failure`.
@@ -97,6 +103,7 @@ impl Pending {
             calls.down = Some(refusal);
             std::mem::take(&mut calls.waiting)
         };
+        self.ended.cancel();
         for (_, call) in waiting {
             let _ = call.answer.send(Err(failure.clone()));
         }
@@ -107,8 +114,13 @@ impl Pending {
         self.lock().down.clone()
     }
 
+    /// Cancelled when the link is down.
+    pub(super) fn ended(&self) -> &CancellationToken {
+        &self.ended
+    }
+
     fn lock(&self) -> MutexGuard<'_, Calls> {
-        lock(&self.0)
+        lock(&self.calls)
     }
 }
 

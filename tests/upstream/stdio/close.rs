@@ -16,9 +16,11 @@ async fn closing_stdin_is_enough_for_most() {
     let opened = Child::new([]).open().await;
     let pids = pids(&opened.value("spawn", json!({})).await);
     let begun = Instant::now();
+    let link = opened.link.ended().clone();
+    assert!(!link.is_cancelled());
     opened.link.close().await;
     assert!(begun.elapsed() < Duration::from_secs(1));
-    assert!(!runs(pids[0]));
+    assert!(!runs(pids[0]) && link.is_cancelled());
     none_runs(&pids).await;
     opened.link.close().await;
     opened.ended().await;

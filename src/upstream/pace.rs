@@ -29,6 +29,12 @@ impl Default for Pace {
 
 // === impl Backoff ===
 
+impl Default for Backoff {
+    fn default() -> Self {
+        Self::new(Pace::default())
+    }
+}
+
 impl Backoff {
     /// Begins with the first wait.
     pub fn new(pace: Pace) -> Self {
