@@ -3,7 +3,7 @@
 use super::envelope::{Request, Span};
 use super::meta::RELATED_TASK;
 use super::method::Method;
-use super::object::{Object, quoted, text};
+use super::object::{Object, may_say, quoted, text};
 use super::translate::{Change, without};
 
 /// What a result of `tools/call` that is a task says of its id.
@@ -17,8 +17,7 @@ pub enum Created<'a> {
 
 /// What a result of `tools/call` says, if it is a task. Most results are none, which a look at their bytes tells.
 pub fn created(result: &str) -> Option<Created<'_>> {
-    memchr::memmem::find(result.as_bytes(), b"\"task\"")?;
-    let result = Object::parse(result).ok()?;
+    let result = may_say(result, "\"task\"").then(|| Object::parse(result).ok()).flatten()?;
     if result.text("resultType").is_some_and(|t| t == "task") {
         return Some(Created::Modern(result.get("taskId")));
     }
