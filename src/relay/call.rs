@@ -21,7 +21,7 @@ use crate::protocol::error::{Code, Layer, RpcError};
 use crate::protocol::method::Method;
 use crate::protocol::revision::Era;
 use crate::protocol::translate::Change;
-use crate::telemetry::metrics::CallOutcome;
+use crate::telemetry::metrics::{CallOutcome, Translated};
 use crate::upstream::failure::ERA_CHANGED;
 use crate::upstream::{Delivery, Failure, Link, UpstreamId};
 
@@ -74,6 +74,12 @@ impl Relay {
             Ended::Cancelled => CallOutcome::Cancelled,
         };
         self.metrics.call(&server.name, request.method().label(), outcome, clock.elapsed());
+        let callers = serving.session.revision().era();
+        if let Ended::Answered(_, era) = &ended
+            && *era != callers
+        {
+            self.metrics.translated(callers, Translated::Request);
+        }
         match ended {
             Ended::Answered(response, era) => match self.wants_urls(serving, route, &response, era) {
                 Some(asking) => Some(asking.into()),

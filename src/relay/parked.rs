@@ -27,9 +27,11 @@ use tokio::sync::oneshot;
 use super::outlet::Outlet;
 use super::{Relay, Session};
 use crate::protocol::object::Object;
+use crate::protocol::revision::Era;
 use crate::protocol::translate::input_required;
 use crate::store::{Registry, lock};
 use crate::telemetry::Metrics;
+use crate::telemetry::metrics::Translated;
 
 pub(super) use ask::{ask, on_turn, only, take_back};
 pub(super) use carried::{Carried, Served, Work};
@@ -115,6 +117,7 @@ impl Drop for Counted {
 impl Relay {
     /// Parks a call until its caller comes back; gives the response that asks the caller.
     fn park(self: &Arc<Self>, mut carried: Carried, round: &Round) -> Bytes {
+        self.metrics.translated(Era::Legacy, Translated::Round);
         let call = *carried.call.get_or_insert_with(|| self.parked.next_number());
         let request = &carried.request;
         let params = request.params().and_then(|raw| Object::parse(raw).ok()).unwrap_or_default();

@@ -25,6 +25,7 @@ use crate::protocol::method::Method;
 use crate::protocol::object::{Object, quoted, text};
 use crate::protocol::revision::{Era, Revision};
 use crate::protocol::translate::wanted::{self, InputRequest, InputRequired, ModernResult};
+use crate::telemetry::metrics::Translated;
 use crate::upstream::{Backoff, Pace, Refused, Reply};
 
 /// How many rounds one call may take; a server that wants more gets none.
@@ -107,6 +108,7 @@ impl Relay {
                 }
                 ModernResult::Wanting(wanted) => {
                     backoff.reset();
+                    self.metrics.translated(Era::Modern, Translated::Round);
                     match Box::pin(self.answered(serving, route, clock, &wanted)).await {
                         Ok(answers) => Input::new(&answers, wanted.state),
                         Err(over) => return over,
