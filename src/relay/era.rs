@@ -170,6 +170,8 @@ impl Relay {
             let (was, is) = (remembered.as_str(), now.as_str());
             tracing::info!(server = %server.name, was, is, "a server speaks another era than before");
             self.retire(server);
+            // Who listens to it looks again.
+            self.catalog.note_change();
         }
         lock(&self.asking(server).0).doubted = Some(Instant::now());
         known

@@ -275,7 +275,7 @@ impl Relay {
         for reached in &mut reach.servers {
             let server = reached.server.clone();
             let live = match &reached.held {
-                Held::Modern { .. } => continue,
+                Held::Modern { .. } if self.catalog.era(&server) != Some(Era::Legacy) => continue,
                 Held::Legacy { link, .. } => {
                     let live = self.live_link(&session, &server);
                     if live.as_ref().is_some_and(|live| std::ptr::eq(link.as_ptr(), &raw const *live.link)) {
@@ -284,7 +284,7 @@ impl Relay {
                     }
                     live
                 }
-                Held::Nothing => None,
+                Held::Nothing | Held::Modern { .. } => None,
             };
             if live.is_none() && !reached.retry.is_due() {
                 continue;
