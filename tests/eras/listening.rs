@@ -547,3 +547,30 @@ async fn a_slow_server_is_waited_for_once() {
     closes(stream, json!(1)).await;
     assert!(begun.elapsed() < limit * 3 / 2, "{:?}", begun.elapsed());
 }
+
+/// T66, N8: a modern server that comes back as a legacy one goes on telling those who listen.
+#[tokio::test]
+async fn a_server_that_turns_legacy_goes_on_telling() {
+    let teller = Teller::start().await;
+    teller.tools("before");
+    let gateway = teller.before().start().await;
+    let caller = modern(&gateway, "/mcp");
+    caller.call(0, "tools/list", json!({})).await;
+    let (_, mut stream) = listen(&caller, json!(1), json!({ "toolsListChanged": true })).await;
+    // A legacy server knows neither of these.
+    for method in ["server/discover", "subscriptions/listen"] {
+        teller.server.on(rpc(method), Answer::error(-32000, "no session").with_status(400));
+    }
+    let (standalone, answer) = Answer::fed();
+    teller.server.on(http(Method::GET), answer);
+    teller.server.turn_legacy();
+    teller.tools("after");
+    teller.hang_up();
+    assert_eq!(stream.message().await.expect("what may have been missed")["method"], TOOLS_CHANGED);
+    let list = caller.call(2, "tools/list", json!({})).await;
+    assert_eq!(list["result"]["tools"][0]["name"], "mcp_u1_after", "{list}");
+    teller.server.await_request(http(Method::GET)).await;
+    teller.tools("later");
+    standalone.send(message(r#"{"jsonrpc":"2.0","method":"notifications/tools/list_changed"}"#)).await;
+    assert_eq!(stream.message().await.expect("what it tells now")["method"], TOOLS_CHANGED);
+}
