@@ -57,13 +57,14 @@ async fn a_restarted_http_server_fails_its_call_and_is_found_again() {
     assert_eq!(counted["result"]["structuredContent"]["words"], 2, "{counted}");
 }
 
-/// case-D15: hundreds of sessions survive that their server is started anew.
+/// case-D15: hundreds of sessions survive that their server, which has sessions as well, is started anew.
 #[tokio::test]
 async fn a_restarted_http_server_is_found_again_by_all_sessions() {
     let demo = "mcpServers: { demo: { command: mcpgate, args: [demo-server], isolation: shared } }";
     let behind = Binary::serve(demo).await;
     let url = behind.url("/servers/demo/mcp");
-    let gateway = Binary::serve(&format!("mcpServers: {{ demo: {{ url: '{url}' }} }}")).await;
+    let gateway =
+        Binary::serve(&format!("mcpServers: {{ demo: {{ url: '{url}', protocol: 2025-11-25 }} }}")).await;
     let call = async |(mut caller, session): (KeptAlive, Session)| {
         let answer = caller.call(&session, tool("count_words", json!({"text": "one two three"}))).await;
         assert!(answer.contains(r#""words":3"#), "{answer}");

@@ -505,10 +505,13 @@ async fn only_errors_of_the_request_itself_have_a_status() {
             assert_eq!(outcome(accept, "tools/call", echo()).await, (200, i64::from(code)), "{accept}");
         }
         // T11: codes that mean something else in this era are not passed on from another.
-        for code in [-32020, -32021, -32022, -32042] {
+        for code in [-32020, -32022, -32042] {
             server.once(rpc("tools/call"), Answer::error(code, "no"));
             assert_eq!(outcome(accept, "tools/call", echo()).await, (200, -32603), "{accept}");
         }
+        // T42: a missing capability is said in the same words in both.
+        server.once(rpc("tools/call"), Answer::error(-32021, "no"));
+        assert_eq!(outcome(accept, "tools/call", echo()).await, (400, -32021), "{accept}");
         // Mentioned is not said.
         server.once(rpc("tools/call"), Answer::result(r#"{"content":[{"type":"text","text":"-32021"}]}"#));
         assert_eq!(outcome(accept, "tools/call", echo()).await, (200, 0), "{accept}");
@@ -535,7 +538,7 @@ async fn only_errors_of_the_request_itself_have_a_status() {
     let answer = caller.mirrored(&body).post(&body).await;
     assert_eq!(answer.status, StatusCode::OK);
     let all = answer.stream().rest().await;
-    assert_eq!(all.last().unwrap()["error"]["code"], -32603, "{all:?}");
+    assert_eq!(all.last().unwrap()["error"]["code"], -32021, "{all:?}");
 }
 
 /// T50, T51, E14: arguments that a listed tool wants in headers are compared with them, under the caller's name for the

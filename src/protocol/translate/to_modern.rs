@@ -63,12 +63,13 @@ fn served_by(raw: &str, response: &Response) -> Change {
 }
 
 /// -32002 is not for modern callers: what it says is -32602 there. Nor is -32042, whose elicitations were handed on
-/// before this if the server named any; nor what means something else in their era, and would be taken for ours (T11).
+/// before this if the server named any; nor what is said of headers and revisions in their era, and would be taken for
+/// ours (T11). A server that misses a capability of the caller's says so in either era (-32021, T42).
 fn code(response: &Response) -> Option<Change> {
     let raw = Object::parse(response.error()?).ok()?.get("code")?;
     let code = match raw {
         "-32002" => "-32602",
-        "-32042" | "-32020" | "-32021" | "-32022" => "-32603",
+        "-32042" | "-32020" | "-32022" => "-32603",
         _ => return None,
     };
     Some((Span::of(raw, response.bytes()), code.to_owned()))
@@ -139,7 +140,7 @@ mod tests {
         let code = |code: i32| {
             translated(&Method::ResourcesRead, &format!(r#""error":{{"code":{code},"message":"-32002"}}"#))
         };
-        for (theirs, ours) in [(-32002, -32602), (-32042, -32603), (-32021, -32603), (-32601, -32601), (7, 7)]
+        for (theirs, ours) in [(-32002, -32602), (-32042, -32603), (-32021, -32021), (-32601, -32601), (7, 7)]
         {
             assert_eq!(code(theirs), format!(r#""error":{{"code":{ours},"message":"-32002"}}"#));
         }
