@@ -13,7 +13,7 @@ use super::call::{Call, Cancelled};
 use super::client::Client;
 use super::refusal::Refusal;
 use super::texts;
-use super::tools::{self, Asked};
+use super::tools::{self, Asked, Outcome};
 use crate::protocol::envelope::{self, Malformed, Message, Notification, Request, Response};
 use crate::protocol::error::Code;
 use crate::protocol::method::Method;
@@ -36,7 +36,7 @@ struct Shared {
     asked: AtomicU64,
 }
 
-/// Calls that may run at once; beyond that a call is refused.
+/// Calls of tools that wait, each on its thread, that may run at once; beyond that such a call is refused.
 const MOST_CALLS: usize = 64;
 /// Messages in one batch of revision 2025-03-26.
 const MOST_IN_BATCH: usize = 100;
@@ -146,6 +146,10 @@ impl Server {
             return self.refuse(request.id(), &Refusal::params(format!("there is no tool {name}")));
         }
         let call = Arc::new(Call::default());
+        if !tools::waits(&name) {
+            let outcome = tools::run(self, &call, &name, &Asked::of(request, client));
+            return self.end(request, client, outcome);
+        }
         {
             let mut calls = lock(&self.0.calls);
             if calls.len() >= MOST_CALLS {
@@ -160,10 +164,15 @@ impl Server {
             let asked = Asked::of(&request, client);
             let outcome = tools::run(&server, &call, &name, &asked);
             lock(&server.0.calls).remove(request.id());
-            if let Ok(result) = outcome {
-                server.conclude(&request, client, result);
-            }
+            server.end(&request, client, outcome);
         });
+    }
+
+    /// Answers a call, if somebody waits.
+    fn end(&self, request: &Request, client: Client, outcome: Outcome) {
+        if let Ok(result) = outcome {
+            self.conclude(request, client, result);
+        }
     }
 
     fn notification(&self, notification: &Notification) {

@@ -102,6 +102,11 @@ pub(super) fn has(name: &str) -> bool {
     matches!(name, "count_words" | "slow" | "ask")
 }
 
+/// Whether the tool takes time; what does not is run where it is read.
+pub(super) fn waits(name: &str) -> bool {
+    matches!(name, "slow" | "ask")
+}
+
 /// Runs a tool.
 pub(super) fn run(server: &Server, call: &Arc<Call>, name: &str, asked: &Asked<'_>) -> Outcome {
     let arguments = &asked.arguments;

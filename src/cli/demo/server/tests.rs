@@ -205,3 +205,27 @@ fn every_listed_tool_is_there() {
     assert!(tools.iter().all(|tool| tools::has(tool["name"].as_str().expect("a name"))));
     assert!(tools[0]["outputSchema"].is_object());
 }
+
+/// Calls that wait have a bound, and what does not wait is answered also at that bound.
+#[test]
+fn quick_calls_are_answered_while_as_many_wait_as_may() {
+    let client = Client::new();
+    let slow = |n: usize| {
+        let params = json!({"name": "slow", "arguments": {"seconds": 60}});
+        json!({"jsonrpc": "2.0", "id": n, "method": "tools/call", "params": params})
+    };
+    (0..MOST_CALLS).for_each(|n| client.say(&slow(n)));
+    client.say(&slow(MOST_CALLS));
+    let refused = client.next();
+    assert_eq!(
+        (&refused["id"], &refused["error"]["code"]),
+        (&json!(MOST_CALLS), &json!(-32603)),
+        "{refused}"
+    );
+    let counted = client.call("count_words", &json!({"text": "one two"}));
+    assert_eq!(counted["result"]["structuredContent"]["words"], 2, "{counted}");
+    for n in 0..MOST_CALLS {
+        let params = json!({"requestId": n});
+        client.say(&json!({"jsonrpc": "2.0", "method": "notifications/cancelled", "params": params}));
+    }
+}
