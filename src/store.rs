@@ -24,7 +24,7 @@ pub use flight::Flight;
 pub use leases::Leases;
 pub use lock::lock;
 pub use memory::{MemoryBus, MemoryLeases, MemoryStore};
-pub use record::{Epoch, Record, ReplicaId, SessionKey};
+pub use record::{Epoch, Lifetime, Record, ReplicaId, ServerState, SessionKey};
 pub use registry::Registry;
 pub use seal::Sealer;
 pub use sessions::SessionStore;

@@ -3,14 +3,14 @@
 use std::collections::HashMap;
 use std::sync::atomic::{AtomicU64, AtomicUsize, Ordering::Relaxed};
 use std::sync::{Arc, Mutex};
-use std::time::{Duration, Instant, SystemTime};
+use std::time::{Duration, Instant};
 
 use super::implicit::{ImplicitKey, ImplicitSessions, Opened};
 use super::live::{Attachment, Binding, Greeting, Place};
 use super::log::Budget;
 use super::{PlainStreams, Session, SessionId, Streams};
 use crate::settings::{SessionSettings, StreamSettings};
-use crate::store::record::ReplicaId;
+use crate::store::record::{Lifetime, ReplicaId};
 use crate::store::sessions::Change;
 use crate::store::{Epoch, Record, Registry, SessionStore, StoreError, lock};
 use crate::telemetry::Metrics;
@@ -125,7 +125,6 @@ impl<A: Attachment> Sessions<A> {
     ) -> Result<Arc<Session<A>>, OpenError> {
         self.take_place(cap).await?;
         let id = SessionId::mint();
-        let now = SystemTime::now();
         let record = Record {
             binding: binding.principal,
             endpoint: binding.endpoint.as_ref().into(),
@@ -134,8 +133,10 @@ impl<A: Attachment> Sessions<A> {
             initialized: false,
             log_level: None,
             subscriptions: std::collections::BTreeSet::new(),
-            created: now,
-            touched: now,
+            servers: std::collections::BTreeMap::new(),
+            lifetime: Lifetime { idle: self.settings.idle, max_age: self.settings.max_age },
+            age: Duration::ZERO,
+            idle_for: Duration::ZERO,
             owner: Some(self.replica.clone()),
             epoch: Epoch::FIRST,
         };
@@ -174,7 +175,7 @@ impl<A: Attachment> Sessions<A> {
         let every = Duration::from_mins(1).min(self.settings.idle / 4);
         if session.write_is_due(every) {
             // A failed touch costs nothing while this process lives; the next one writes again.
-            let _ = self.change(&session, Change::Touched(SystemTime::now())).await;
+            let _ = self.change(&session, Change::Touched).await;
         }
         Some(session)
     }

@@ -17,6 +17,8 @@ pub enum Changed {
     },
     /// A session ended.
     SessionEnded(SessionKey),
+    /// A replica that cannot reach a session's owner asks the owner to release it.
+    Wanted(SessionKey),
     /// A principal's credentials count no more.
     Revoked {
         /// Digest of the principal, as sessions are bound to it.

@@ -6,6 +6,8 @@ mod leases;
 use std::collections::{BTreeMap, HashMap};
 use std::sync::Mutex;
 
+use tokio::time::Instant;
+
 pub use bus::MemoryBus;
 pub use leases::MemoryLeases;
 
@@ -20,7 +22,10 @@ pub struct MemoryStore(Mutex<HashMap<SessionKey, Held>>);
 /// A record and its log, which ends with it.
 #[derive(Debug)]
 struct Held {
+    /// Its times are of when it was written; what a reader is told counts from `began` and `touched`.
     record: Record,
+    began: Instant,
+    touched: Instant,
     log: BTreeMap<EntryId, Logged>,
     /// The place behind which entries are taken, also once the last ones are forgotten.
     last: Option<EntryId>,
@@ -48,22 +53,24 @@ impl SessionStore for MemoryStore {
         if all.contains_key(&key) {
             return done(Err(StoreError::Fenced));
         }
-        all.insert(key, Held { record, log: BTreeMap::new(), last: None });
+        all.insert(key, Held::new(record));
         done(Ok(()))
     }
 
     fn load(&self, key: SessionKey) -> Stored<'_, Option<Record>> {
-        done(Ok(lock(&self.0).get(&key).map(|held| held.record.clone())))
+        done(Ok(lock(&self.0).get(&key).map(Held::as_read)))
     }
 
     fn change(&self, key: SessionKey, epoch: Epoch, change: Change) -> Stored<'_, ()> {
-        done(self.at(&key, epoch, |Held { record, .. }| {
+        done(self.at(&key, epoch, |Held { record, touched, .. }| {
             match change {
                 Change::Initialized => record.initialized = true,
                 Change::LogLevel(level) => record.log_level = Some(level),
                 Change::Subscribe(uri) => drop(record.subscriptions.insert(uri)),
                 Change::Unsubscribe(uri) => drop(record.subscriptions.remove(&uri)),
-                Change::Touched(at) => record.touched = at,
+                Change::Server(server, Some(state)) => drop(record.servers.insert(server, state)),
+                Change::Server(server, None) => drop(record.servers.remove(&server)),
+                Change::Touched => *touched = Instant::now(),
             }
             Ok(())
         }))
@@ -86,7 +93,40 @@ impl SessionStore for MemoryStore {
     }
 
     fn remove(&self, key: SessionKey) -> Stored<'_, Option<Record>> {
-        done(Ok(lock(&self.0).remove(&key).map(|held| held.record)))
+        done(Ok(lock(&self.0).remove(&key).map(|held| held.as_read())))
+    }
+
+    fn take_expired(&self, most: usize) -> Stored<'_, Vec<(SessionKey, Record)>> {
+        let mut all = lock(&self.0);
+        let over: Vec<_> =
+            all.iter().filter(|(_, held)| held.is_over()).map(|(key, _)| key.clone()).collect();
+        let taken = over.into_iter().take(most);
+        done(Ok(taken.filter_map(|key| all.remove(&key).map(|held| (key, held.as_read()))).collect()))
+    }
+
+    fn epochs(&self, keys: Vec<SessionKey>) -> Stored<'_, Vec<Option<Epoch>>> {
+        let all = lock(&self.0);
+        done(Ok(keys.iter().map(|key| all.get(key).map(|held| held.record.epoch)).collect()))
+    }
+}
+
+// === impl Held ===
+
+impl Held {
+    fn new(record: Record) -> Self {
+        let now = Instant::now();
+        let before = |ago| now.checked_sub(ago).unwrap_or(now);
+        let (began, touched) = (before(record.age), before(record.idle_for));
+        Self { record, began, touched, log: BTreeMap::new(), last: None }
+    }
+
+    fn as_read(&self) -> Record {
+        Record { age: self.began.elapsed(), idle_for: self.touched.elapsed(), ..self.record.clone() }
+    }
+
+    fn is_over(&self) -> bool {
+        let lifetime = self.record.lifetime;
+        self.began.elapsed() > lifetime.max_age || self.touched.elapsed() > lifetime.idle
     }
 }
 

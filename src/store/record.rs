@@ -1,7 +1,7 @@
 //! What the store knows of a session: enough for another replica to go on with it.
 
-use std::collections::BTreeSet;
-use std::time::SystemTime;
+use std::collections::{BTreeMap, BTreeSet};
+use std::time::Duration;
 
 /// The store's name of a session. Never the session id itself; who reads the store cannot use a session.
 #[derive(Clone, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
@@ -32,14 +32,36 @@ pub struct Record {
     pub log_level: Option<Box<str>>,
     /// URIs subscribed to.
     pub subscriptions: BTreeSet<String>,
-    /// When it began.
-    pub created: SystemTime,
-    /// Last activity that was written.
-    pub touched: SystemTime,
+    /// What an adopter needs to go on at servers, by their names.
+    pub servers: BTreeMap<Box<str>, ServerState>,
+    /// How long it may live.
+    pub lifetime: Lifetime,
+    /// How long ago it began, by the store's clock. One that is written anew after the store lost it brings its age.
+    pub age: Duration,
+    /// How long ago activity was last written, by the store's clock.
+    pub idle_for: Duration,
     /// Who owns it; `None` once released.
     pub owner: Option<ReplicaId>,
     /// How many owners it has had.
     pub epoch: Epoch,
+}
+
+/// How long a session may live. The store ends it by its own clock, so that replicas need not agree on the time.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Lifetime {
+    /// Without activity.
+    pub idle: Duration,
+    /// In any case.
+    pub max_age: Duration,
+}
+
+/// A session's state at one server.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct ServerState {
+    /// The revision negotiated with it.
+    pub revision: Box<str>,
+    /// The id of the session there, if the server gave one. A secret: it is stored before its first use, and sealed.
+    pub session: Option<Box<str>>,
 }
 
 impl Epoch {

@@ -2,8 +2,7 @@
 //!
 //! Written by the owner (`session::sessions`), taken over by an adopter.
 
-use std::time::SystemTime;
-
+use super::record::ServerState;
 use super::{Epoch, Record, ReplicaId, SessionKey, Stored};
 
 /// One change of a record.
@@ -17,8 +16,10 @@ pub enum Change {
     Subscribe(String),
     /// `resources/unsubscribe`.
     Unsubscribe(String),
-    /// Activity, coalesced by the writer.
-    Touched(SystemTime),
+    /// The state at a server, or that there is none any more.
+    Server(Box<str>, Option<ServerState>),
+    /// Activity just now, coalesced by the writer.
+    Touched,
 }
 
 /// Keeps session records.
@@ -38,4 +39,11 @@ pub trait SessionStore: Send + Sync {
     /// Ends the session: removes record and log; needs no epoch. `None` if it was gone. Nothing brings it back:
     /// every other write needs a record.
     fn remove(&self, key: SessionKey) -> Stored<'_, Option<Record>>;
+
+    /// Ends up to `most` sessions whose time is over by the store's clock, and gives each to one caller only, who
+    /// takes leave of its servers.
+    fn take_expired(&self, most: usize) -> Stored<'_, Vec<(SessionKey, Record)>>;
+
+    /// The current epoch of each, in their order; `None` where there is no record.
+    fn epochs(&self, keys: Vec<SessionKey>) -> Stored<'_, Vec<Option<Epoch>>>;
 }

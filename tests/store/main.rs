@@ -10,9 +10,11 @@ mod leases;
 mod sessions;
 
 use std::sync::Arc;
-use std::time::SystemTime;
+use std::time::Duration;
 
-use mcpgate::store::{ChangeBus, Epoch, EventLog, Leases, Record, ReplicaId, SessionKey, SessionStore};
+use mcpgate::store::{
+    ChangeBus, Epoch, EventLog, Leases, Lifetime, Record, ReplicaId, SessionKey, SessionStore,
+};
 
 /// The parts of one store, empty.
 pub(crate) struct Parts {
@@ -58,6 +60,11 @@ mod memory {
             changes_are_kept,
             a_write_of_another_epoch_is_fenced,
             of_two_adopters_one_wins,
+            a_session_has_its_age_by_the_stores_clock,
+            what_is_over_is_taken_once,
+            activity_keeps_a_session,
+            a_session_grows_too_old_whatever_happens,
+            epochs_are_told_in_order,
             a_released_session_has_no_owner_and_fences_the_old_one,
             what_was_removed_stays_gone;
         event_log:
@@ -101,9 +108,21 @@ pub(crate) fn record(owner: &str) -> Record {
         initialized: false,
         log_level: None,
         subscriptions: Default::default(),
-        created: SystemTime::UNIX_EPOCH,
-        touched: SystemTime::UNIX_EPOCH,
+        servers: Default::default(),
+        lifetime: Lifetime { idle: Duration::from_secs(600), max_age: Duration::from_secs(3600) },
+        age: Duration::ZERO,
+        idle_for: Duration::ZERO,
         owner: Some(replica(owner)),
         epoch: Epoch::FIRST,
     }
+}
+
+/// A record as it is stored, but for its times, which go on.
+pub(crate) async fn stored(sessions: &Arc<dyn SessionStore>, key: SessionKey) -> Option<Record> {
+    sessions.load(key).await.expect("a store").map(timeless)
+}
+
+/// A record without its times.
+pub(crate) fn timeless(record: Record) -> Record {
+    Record { age: Duration::ZERO, idle_for: Duration::ZERO, ..record }
 }

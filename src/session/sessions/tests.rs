@@ -56,6 +56,14 @@ impl SessionStore for Flaky {
     fn remove(&self, key: SessionKey) -> Stored<'_, Option<Record>> {
         self.or_cut(self.inner.remove(key))
     }
+
+    fn take_expired(&self, most: usize) -> Stored<'_, Vec<(SessionKey, Record)>> {
+        self.or_cut(self.inner.take_expired(most))
+    }
+
+    fn epochs(&self, keys: Vec<SessionKey>) -> Stored<'_, Vec<Option<Epoch>>> {
+        self.or_cut(self.inner.epochs(keys))
+    }
 }
 
 fn sessions(store: Arc<Flaky>, settings: SessionSettings) -> Sessions<Ended> {
