@@ -17,8 +17,9 @@ use crate::admin::{self, Readiness};
 use crate::catalog::Endpoint;
 use crate::http::{BuildError, Edge, serve};
 use crate::relay::Relay;
+use crate::session::Membership;
 use crate::settings::Settings;
-use crate::store::{MemoryStore, Sealer};
+use crate::store::{Sealer, Stores};
 use crate::telemetry::Metrics;
 use crate::upstream::Connector;
 use crate::upstream::http::HttpClient;
@@ -78,6 +79,20 @@ impl Gateway {
     /// # Errors
     /// [`BuildError`]
     pub fn build(settings: Settings, listen: SocketAddr, watch: Watch) -> Result<Self, BuildError> {
+        Self::over(settings, listen, watch, Stores::memory(), Membership::alone())
+    }
+
+    /// The same over a store that may be shared with other replicas.
+    ///
+    /// # Errors
+    /// [`BuildError`]
+    pub fn over(
+        settings: Settings,
+        listen: SocketAddr,
+        watch: Watch,
+        stores: Stores,
+        membership: Membership,
+    ) -> Result<Self, BuildError> {
         let tasks = TaskTracker::new();
         let servers = settings.servers.iter().map(|s| s.name.as_str());
         let endpoints = Endpoint::all(&settings);
@@ -88,9 +103,16 @@ impl Gateway {
         };
         let connector = Connector::new(HttpClient::new(), guard, tasks.clone(), metrics.clone())
             .with_patience(Patience::within(settings.shutdown.children));
-        let store = Arc::new(MemoryStore::default());
         let sealer = Arc::new(seal_keys::sealer(settings.state_dir.as_deref()));
-        let relay = Relay::new(&settings, store, sealer.clone(), connector, tasks.clone(), metrics.clone());
+        let relay = Relay::new(
+            &settings,
+            stores,
+            membership,
+            sealer.clone(),
+            connector,
+            tasks.clone(),
+            metrics.clone(),
+        );
         let draining = CancellationToken::new();
         let edge =
             Edge::new(&settings, listen, relay.clone(), tasks.clone(), metrics.clone(), draining.clone())?;
@@ -130,6 +152,13 @@ impl Gateway {
             }
         };
         tasks.spawn(relay.clone().sweep_until(closing.clone()));
+        // Apart from all other tasks: the lease is held until everything else has ended.
+        let leased = CancellationToken::new();
+        let holding = TaskTracker::new();
+        if relay.has_peers() {
+            holding.spawn(relay.clone().keep_lease_until(leased.clone()));
+            tasks.spawn(relay.clone().hear_peers_until(closing.clone()));
+        }
         tasks.spawn(relay.clone().announce_until(closing.clone()));
         tasks.spawn(relay.clone().keep_catalog_until(closing.clone()));
         if let Some(dir) = settings.state_dir.clone() {
@@ -153,6 +182,9 @@ impl Gateway {
             if tokio::time::timeout(patience, tasks.wait()).await.is_err() {
                 tracing::warn!("some tasks did not end in time");
             }
+            leased.cancel();
+            holding.close();
+            let _ = tokio::time::timeout(LAST_WORDS, holding.wait()).await;
             ended.cancel();
         };
         tokio::join!(accepting, watched, leaving);

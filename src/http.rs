@@ -14,6 +14,7 @@ mod mcp;
 mod metadata;
 mod modern;
 mod origin;
+mod place;
 mod post;
 mod reply;
 mod request_body;

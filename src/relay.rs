@@ -14,6 +14,7 @@ mod compose;
 mod conversation;
 mod deliver;
 mod discover;
+mod drain;
 mod era;
 mod exchange;
 mod extensions;
@@ -39,6 +40,7 @@ mod presented;
 mod reading;
 mod relist;
 mod reload;
+mod replica;
 pub mod request;
 mod restore;
 mod rounds;
@@ -51,6 +53,7 @@ mod shared;
 mod subscribe;
 mod tasks;
 mod uris;
+mod whereabouts;
 
 use std::collections::HashMap;
 use std::sync::Arc;
@@ -62,12 +65,12 @@ use tokio_util::task::TaskTracker;
 
 use crate::catalog::persist::Files;
 use crate::catalog::{Catalog, Endpoint};
+use crate::session::PrincipalCap;
 use crate::session::event::EventId;
-use crate::session::sessions::PrincipalCap;
 use crate::session::streams::ResumeError;
-use crate::session::{Binding, EndReason, Reader, SessionId, Sessions};
+use crate::session::{Membership, Reader, Sessions};
 use crate::settings::Settings;
-use crate::store::{Registry, Sealer, SessionStore};
+use crate::store::{Registry, Sealer, Stores};
 use crate::telemetry::Metrics;
 use crate::tenancy::Principal;
 use crate::tenancy::principal::Issuer;
@@ -80,6 +83,7 @@ pub use modern::{Claim, ModernAnswer};
 pub use post::Post;
 pub use request::Busy;
 pub use seat::NoSeat;
+pub use whereabouts::{Unplaced, Whereabouts};
 
 /// A session with what the relay keeps for it.
 pub type Session = crate::session::Session<Conversation>;
@@ -106,6 +110,7 @@ impl Caller {
 pub struct Relay {
     endpoints: ArcSwap<HashMap<Arc<str>, Arc<Endpoint>>>,
     sessions: Sessions<Conversation>,
+    adopting: whereabouts::Adopting,
     catalog: Catalog,
     /// Where last good catalogs are kept, if anywhere.
     files: Option<Files>,
@@ -141,7 +146,8 @@ impl Relay {
     /// A relay for these settings; its work runs on `tasks`. Reads kept catalogs, so it blocks for a moment.
     pub fn new(
         settings: &Settings,
-        store: Arc<dyn SessionStore>,
+        stores: Stores,
+        membership: Membership,
         sealer: Arc<Sealer>,
         connector: Connector,
         tasks: TaskTracker,
@@ -155,7 +161,8 @@ impl Relay {
         }
         Arc::new(Self {
             endpoints: ArcSwap::from_pointee(by_path(settings)),
-            sessions: Sessions::new(store, settings.sessions.clone(), streams, metrics.clone()),
+            sessions: Sessions::new(stores, membership, settings.sessions.clone(), streams, metrics.clone()),
+            adopting: whereabouts::Adopting::default(),
             catalog,
             files,
             connector,
@@ -183,17 +190,6 @@ impl Relay {
         self.endpoints.load().get(path).cloned()
     }
 
-    /// The caller's session of this id at this endpoint; for everyone else there is none.
-    pub async fn session(
-        &self,
-        id: &SessionId,
-        caller: &Caller,
-        endpoint: &Endpoint,
-    ) -> Option<Arc<Session>> {
-        let binding = Binding { principal: caller.binding, endpoint: endpoint.path.clone() };
-        self.sessions.find(id, &binding).await
-    }
-
     /// Opens the standalone stream of a session.
     pub fn open_get(&self, session: &Session) -> Reader {
         session.streams.open_get()
@@ -213,11 +209,6 @@ impl Relay {
         resumed
     }
 
-    /// Ends a session at its caller's word.
-    pub async fn end(&self, session: &Arc<Session>) {
-        self.sessions.end(session, EndReason::Delete).await;
-    }
-
     /// Ends all open streams with `retry:`; their callers come back with the credentials they have.
     pub fn end_connections(&self) {
         for session in self.sessions.all() {
@@ -234,32 +225,9 @@ impl Relay {
                 () = stop.cancelled() => return,
             }
             self.sessions.sweep().await;
+            self.sweep_store().await;
             self.shared.close_unused(&self);
         }
-    }
-
-    /// Stops: ends what is idle at once, lets running calls go on for at most `drain`, then ends all sessions and
-    /// links. A call that still runs is told on its stream that its outcome is unknown.
-    pub async fn shut_down(&self, drain: Duration) {
-        let deadline = tokio::time::Instant::now() + drain;
-        self.draining.cancel();
-        for session in self.sessions.all() {
-            session.streams.end_get();
-            if session.running() == 0 {
-                session.streams.end_connections();
-                self.sessions.end_if_idle(&session, EndReason::Shutdown).await;
-            }
-        }
-        // Nothing signals the last call's end across all sessions; at shutdown a short poll is the simpler truth.
-        while self.sessions.all().iter().any(|s| s.running() > 0) && tokio::time::Instant::now() < deadline {
-            tokio::time::sleep(Duration::from_millis(20)).await;
-        }
-        for session in self.sessions.all() {
-            session.streams.end_get();
-        }
-        self.sessions.end_all(EndReason::Shutdown).await;
-        self.stopping.cancel();
-        self.shared.close_unless(|_| false, self);
     }
 }
 

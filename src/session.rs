@@ -3,22 +3,38 @@
 //! Knows no server and no HTTP. What the relay keeps for a session (links, exchanges) is attached to it as the
 //! type `A`; this module only makes sure that it ends with the session.
 
+mod adopt;
+mod caps;
 pub mod event;
+pub mod heartbeat;
 pub mod id;
 pub mod implicit;
+pub mod keys;
 pub mod live;
+mod locate;
 pub mod log;
+pub mod membership;
 pub mod notices;
 pub mod plain;
 pub mod reader;
+mod release;
+pub mod routes;
 pub mod sessions;
 pub mod stream;
 pub mod streams;
+pub mod tenure;
 
+pub use adopt::AdoptError;
+pub use caps::PrincipalCap;
 pub use event::{EventId, StreamId};
 pub use id::SessionId;
+pub use keys::SessionKeys;
 pub use live::{Binding, Session};
+pub use locate::{Adoptable, Located, Unlocated};
+pub use membership::{Company, Membership};
 pub use plain::PlainStreams;
 pub use reader::{Reader, Step};
+pub use routes::Owner;
 pub use sessions::{EndReason, Sessions};
 pub use streams::Streams;
+pub use tenure::Tenure;

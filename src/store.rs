@@ -16,6 +16,7 @@ pub mod record;
 pub mod registry;
 pub mod seal;
 pub mod sessions;
+pub mod stores;
 
 pub use change_bus::ChangeBus;
 pub use event_log::EventLog;
@@ -28,3 +29,4 @@ pub use record::{Epoch, Lifetime, Record, ReplicaId, ServerState, SessionKey};
 pub use registry::Registry;
 pub use seal::Sealer;
 pub use sessions::SessionStore;
+pub use stores::Stores;

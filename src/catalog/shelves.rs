@@ -92,6 +92,11 @@ impl Catalog {
         self.servers.get(server.name.as_str()).is_some_and(|s| Arc::ptr_eq(&s.server, server))
     }
 
+    /// The server of this name, as it is configured now.
+    pub fn server(&self, name: &str) -> Option<Arc<ServerSettings>> {
+        self.servers.get(name).map(|shelves| shelves.server.clone())
+    }
+
     /// What is known of each server.
     pub fn all(&self) -> Vec<Arc<Shelves>> {
         self.servers.values()

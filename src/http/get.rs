@@ -4,11 +4,12 @@ use std::sync::Arc;
 
 use axum::body::Body;
 use axum::response::Response;
+use bytes::Bytes;
 use http::StatusCode;
 
 use super::accept::{Accepts, Grade};
-use super::legacy::session;
 use super::mcp::Admitted;
+use super::place::{Placed, place};
 use super::reply::{Extra, Refused, empty, sse};
 use super::sse_body::SseBody;
 use super::{Edge, headers};
@@ -21,7 +22,10 @@ pub(super) async fn get(edge: &Arc<Edge>, admitted: Admitted) -> Result<Response
         return Err(refused.with(Extra::Allow));
     }
     headers::check_version(&admitted.parts.headers)?;
-    let session = session(edge, &admitted).await?;
+    let session = match place(edge, &admitted, &Bytes::new()).await? {
+        Placed::Here(session) => session,
+        Placed::Answered(response) => return Ok(response),
+    };
     let reader = match headers::last_event_id(&admitted.parts.headers)? {
         None => edge.relay.open_get(&session),
         Some(last) => match edge.relay.resume(&session, last) {

@@ -12,6 +12,7 @@ use http::{HeaderMap, StatusCode};
 
 use super::accept::Accepts;
 use super::mcp::Admitted;
+use super::place::{Placed, place};
 use super::post::{Posted, malformed, not_acceptable};
 use super::reply::{Extra, Refused, empty, json_text, sse};
 use super::sse_body::SseBody;
@@ -31,8 +32,10 @@ const MOST_IN_BATCH: usize = 100;
 
 /// Whom messages belong to.
 enum Whose {
-    /// The caller of a session.
+    /// The caller of a session that is here.
     Session(Arc<Session>),
+    /// That of a session at another replica, which answered.
+    Peers(Response),
     /// A caller that names none where none is needed, and writes in this revision.
     Nobodys(Revision),
 }
@@ -65,8 +68,9 @@ async fn climb(
         return initialize(edge, admitted, accepts, request).await;
     }
     headers::check_version(&admitted.parts.headers)?;
-    let session = match whose(edge, admitted).await? {
+    let session = match whose(edge, admitted, &posted).await? {
         Whose::Session(session) => session,
+        Whose::Peers(response) => return Ok(response),
         Whose::Nobodys(revision) => {
             return sessionless::post(edge, admitted, accepts, posted, revision).await;
         }
@@ -119,29 +123,14 @@ fn refused_era(headers: &HeaderMap, posted: &Posted) -> Refused {
     headers::modern_only(&requested.unwrap_or(Revision::UNSAID.as_str().into()))
 }
 
-async fn whose(edge: &Edge, admitted: &Admitted) -> Result<Whose, Refused> {
+async fn whose(edge: &Arc<Edge>, admitted: &Admitted, posted: &Posted) -> Result<Whose, Refused> {
     let headers = &admitted.parts.headers;
     if admitted.endpoint.sessions == SessionPolicy::Optional && !headers.contains_key(SESSION_ID) {
         return Ok(Whose::Nobodys(headers::revision(headers)));
     }
-    session(edge, admitted).await.map(Whose::Session)
-}
-
-/// The caller's session.
-///
-/// # Errors
-/// 400 without an id, 404 for one that is unknown, ended or somebody else's (case-A03, case-I01).
-pub(super) async fn session(edge: &Edge, admitted: &Admitted) -> Result<Arc<Session>, Refused> {
-    let id = headers::session_id(&admitted.parts.headers)?.ok_or_else(|| {
-        let message =
-            "Mcp-Session-Id is missing: send initialize first, then the id that its answer carries.";
-        Refused::caller(StatusCode::BAD_REQUEST, "missing_session_id", message).with(Extra::Allow)
-    })?;
-    edge.relay.session(&id, &admitted.caller, &admitted.endpoint).await.ok_or_else(|| {
-        edge.metrics.session_not_found();
-        let message =
-            "There is no such session: it has ended or never was. Send initialize to start another.";
-        Refused::caller(StatusCode::NOT_FOUND, "unknown_session", message)
+    Ok(match place(edge, admitted, posted.bytes()).await? {
+        Placed::Here(session) => Whose::Session(session),
+        Placed::Answered(response) => Whose::Peers(response),
     })
 }
 

@@ -23,7 +23,7 @@ use crate::auth::{Reach, Refusal, RefusalKind};
 use crate::catalog::Endpoint;
 use crate::protocol::header::REQUEST_ID;
 use crate::relay::{Caller, Form, Post};
-use crate::session::sessions::PrincipalCap;
+use crate::session::PrincipalCap;
 use crate::settings::endpoints::SessionPolicy;
 use crate::tenancy::principal::Issuer;
 

@@ -22,6 +22,18 @@ pub(super) enum Posted {
     Batch(Bytes),
 }
 
+// === impl Posted ===
+
+impl Posted {
+    /// The body as it came.
+    pub(super) fn bytes(&self) -> &Bytes {
+        match self {
+            Self::One(message) => message.bytes(),
+            Self::Batch(bytes) => bytes,
+        }
+    }
+}
+
 pub(super) async fn post(edge: &Arc<Edge>, admitted: Admitted, body: Body) -> Result<Response, Refused> {
     if !is_json(&admitted.parts.headers) {
         let message = "The body of a POST must be JSON: send `Content-Type: application/json`.";

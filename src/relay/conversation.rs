@@ -1,7 +1,7 @@
 //! What the relay keeps for one session: its links, its exchanges, open questions, subscriptions, and what it was
 //! last shown.
 
-use std::collections::{BTreeMap, HashMap, VecDeque};
+use std::collections::{BTreeMap, BTreeSet, HashMap, VecDeque};
 use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
 use std::sync::{Arc, Mutex, OnceLock};
 
@@ -20,7 +20,8 @@ use super::tasks::Begun;
 use crate::catalog::Kind;
 use crate::session::EndReason;
 use crate::session::live::Attachment;
-use crate::store::lock;
+use crate::store::{ServerState, lock};
+use crate::upstream::Farewell;
 
 /// What the relay keeps for one session.
 pub struct Conversation {
@@ -40,6 +41,10 @@ pub struct Conversation {
     pub(super) listens: SessionListens,
     /// Which lists of modern servers it wants to hear of.
     pub(super) modern_lists: SessionLists,
+    /// What an adopter needs to go on at legacy HTTP servers, by their names.
+    pub(super) servers: Mutex<BTreeMap<Box<str>, ServerState>>,
+    /// The same of an earlier owner, for the first link to each.
+    pub(super) before: Mutex<BTreeMap<Box<str>, ServerState>>,
     /// URIs seen in results that no list has, and the server they came from.
     pub(super) seen_uris: Mutex<SeenUris>,
     /// The tasks of 2025-11-25 that its caller began or asked for.
@@ -82,6 +87,8 @@ impl Conversation {
             lanes: Lanes::default(),
             room: None,
             subscriptions: Mutex::default(),
+            servers: Mutex::default(),
+            before: Mutex::default(),
             own_lists: OwnLists::default(),
             listens: SessionListens::default(),
             modern_lists: SessionLists::default(),
@@ -97,6 +104,11 @@ impl Conversation {
     pub(super) fn with_room(mut self, room: Arc<SessionRoom>) -> Self {
         self.room = Some(room);
         self
+    }
+
+    /// The same for an adopted session, with its state at servers.
+    pub(super) fn at_servers(self, servers: BTreeMap<Box<str>, ServerState>) -> Self {
+        Self { before: Mutex::new(servers.clone()), servers: Mutex::new(servers), ..self }
     }
 
     /// Where work that outlives a request runs.
@@ -130,12 +142,21 @@ impl Conversation {
 }
 
 impl Attachment for Conversation {
-    fn on_end(&self, _reason: EndReason) {
+    fn on_end(&self, reason: EndReason) {
         self.asks.drop_all();
         self.modern_lists.clear();
         let subscriptions = std::mem::take(&mut *lock(&self.subscriptions));
         drop(subscriptions);
-        self.links.close_all(&self.tasks);
+        let farewell = if reason.goes_on() { Farewell::Leave } else { Farewell::End };
+        self.links.close_all(&self.tasks, farewell);
+    }
+
+    fn subscriptions(&self) -> BTreeSet<String> {
+        lock(&self.subscriptions).keys().cloned().collect()
+    }
+
+    fn servers(&self) -> BTreeMap<Box<str>, ServerState> {
+        lock(&self.servers).clone()
     }
 }
 

@@ -70,7 +70,12 @@ impl Relay {
 
 fn greeting(request: &Request) -> Result<Greeting, RpcError> {
     let wrong = |why: String| RpcError::new(Code::InvalidParams, "invalid_params", why);
-    let raw = request.params().ok_or_else(|| wrong("initialize needs params".into()))?;
+    greeting_of(request.params().ok_or_else(|| wrong("initialize needs params".into()))?)
+}
+
+/// What a caller said in the raw params of `initialize`.
+pub(super) fn greeting_of(raw: &str) -> Result<Greeting, RpcError> {
+    let wrong = |why: String| RpcError::new(Code::InvalidParams, "invalid_params", why);
     if raw.len() > MOST_PARAMS {
         return Err(wrong(format!("the params of initialize are larger than {MOST_PARAMS} bytes")));
     }

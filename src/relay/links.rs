@@ -83,10 +83,10 @@ impl Links {
     }
 
     /// Takes leave of all links.
-    pub(super) fn close_all(&self, tasks: &TaskTracker) {
+    pub(super) fn close_all(&self, tasks: &TaskTracker, farewell: Farewell) {
         for (_, slot) in std::mem::take(&mut *lock(&self.0)) {
             match slot {
-                Slot::Live(held) => held.close_on(tasks),
+                Slot::Live(held) => held.leave_on(tasks, farewell),
                 // Its opener finds that nobody keeps it and closes it.
                 Slot::Opening(..) => {}
             }
@@ -210,8 +210,12 @@ impl Held {
     }
 
     pub(super) fn close_on(self, tasks: &TaskTracker) {
+        self.leave_on(tasks, Farewell::End);
+    }
+
+    pub(super) fn leave_on(self, tasks: &TaskTracker, farewell: Farewell) {
         tasks.spawn(async move {
-            self.connected.link.close(Farewell::End).await;
+            self.connected.link.close(farewell).await;
             drop(self.place);
         });
     }
@@ -276,7 +280,10 @@ impl Relay {
         let origin: Arc<dyn Listener> = Arc::new(Origin { relay, session: own, server: server.clone() });
         let opened = async {
             let place = self.place(server).await?;
-            let link = self.open_link(server, known, hello, session.epoch.0, origin.clone()).await?;
+            let link = match self.link_of_before(session, server, hello.clone(), origin.clone()) {
+                Some(link) => link,
+                None => self.open_link(server, known, hello, session.epoch.0, origin.clone()).await?,
+            };
             Ok(Held { connected: Connected { link, origin }, place, settings: server.clone() })
         };
         let held = opened.await.inspect_err(|_| links.vacate(key, opening))?;
@@ -288,12 +295,26 @@ impl Relay {
         }
         // The session may have ended between the last look and the settling.
         if session.ended.is_cancelled() {
-            links.close_all(&self.tasks);
+            links.close_all(&self.tasks, Farewell::End);
         }
         if session.log_level() != level {
             self.restore_level(session, &connected).await;
         }
         Ok(connected)
+    }
+
+    /// A link that goes on with the upstream session of an earlier owner, if the session had one.
+    fn link_of_before(
+        &self,
+        session: &Session,
+        server: &Arc<ServerSettings>,
+        hello: Hello,
+        origin: Arc<dyn Listener>,
+    ) -> Option<Arc<Link>> {
+        let state = lock(&session.attached.before).remove(server.name.as_str())?;
+        // One that is not known by an id is no session that could be gone on with.
+        state.session.as_ref()?;
+        self.connector.resume(server.clone(), &state, hello, session.epoch.0, origin).ok()
     }
 
     /// Opens a link and learns what the server says of itself.

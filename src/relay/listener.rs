@@ -1,6 +1,7 @@
 //! What hears a server outside its calls, on behalf of one session.
 
 use std::sync::{Arc, Weak};
+use std::time::Duration;
 
 use bytes::Bytes;
 use futures_util::FutureExt as _;
@@ -18,7 +19,12 @@ use crate::session::log::EventKind;
 use crate::session::notices::Notice;
 use crate::settings::ServerSettings;
 use crate::settings::servers::TransportSettings;
+use crate::store::sessions::Change;
+use crate::store::{ServerState, lock};
 use crate::upstream::{Heard, Listener, Reply};
+
+/// How long the store may take to note a session at a server before that is used all the same.
+const STORED_WITHIN: Duration = Duration::from_secs(1);
 
 /// One server as heard by one session.
 pub(super) struct Origin {
@@ -126,6 +132,20 @@ impl Listener for Origin {
         if let Some(relay) = self.relay.upgrade() {
             relay.catalog.note_heard(&self.server, heard);
         }
+    }
+
+    fn begun(&self, state: ServerState) -> BoxFuture<'_, ()> {
+        let (Some(relay), Some(session)) = (self.relay.upgrade(), self.session.upgrade()) else {
+            return std::future::ready(()).boxed();
+        };
+        let server: Box<str> = self.server.name.as_str().into();
+        lock(&session.attached.servers).insert(server.clone(), state.clone());
+        async move {
+            // Without it an adopter would begin anew at the server; that is no reason to fail here.
+            let change = Change::Server(server, Some(state));
+            let _ = tokio::time::timeout(STORED_WITHIN, relay.sessions.change(&session, change)).await;
+        }
+        .boxed()
     }
 
     fn renewed(&self) {

@@ -17,7 +17,14 @@ const PLACE_WAIT: Duration = Duration::from_secs(1);
 
 /// The places for children, by server.
 #[derive(Default)]
-pub(super) struct Places(Registry<Arc<str>, Arc<Semaphore>>);
+pub(super) struct Places(Registry<Arc<str>, ServerPlaces>);
+
+/// Those of one server.
+#[derive(Clone, Debug)]
+struct ServerPlaces {
+    free: Arc<Semaphore>,
+    all: usize,
+}
 
 /// A place among its server's children, where there must be one.
 pub(super) type Place = Option<OwnedSemaphorePermit>;
@@ -42,12 +49,26 @@ impl Places {
     }
 
     fn places(&self, server: &ServerSettings, max: usize) -> Arc<Semaphore> {
-        self.0.get_or_insert_with(server.name.as_str().into(), || Arc::new(Semaphore::new(max)))
+        let places = || ServerPlaces { free: Arc::new(Semaphore::new(max)), all: max };
+        self.0.get_or_insert_with(server.name.as_str().into(), places).free
+    }
+
+    /// How many children there are room is taken for.
+    pub(super) fn taken(&self) -> usize {
+        self.0.values().iter().map(ServerPlaces::taken).sum()
     }
 
     /// Counts anew for servers that are not the same any more.
     pub(super) fn forget(&self, server: &str) {
         self.0.remove(server);
+    }
+}
+
+// === impl ServerPlaces ===
+
+impl ServerPlaces {
+    fn taken(&self) -> usize {
+        self.all.saturating_sub(self.free.available_permits())
     }
 }
 

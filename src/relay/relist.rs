@@ -106,6 +106,7 @@ impl Relay {
         kinds: &'static [Kind],
     ) {
         self.catalog.expire(server, kinds);
+        self.tell_peers(server);
         for kind in kinds {
             let key = (Arc::from(server.name.as_str()), *kind);
             if !session.attached.own_lists.relisting.begin(key.clone()) {

@@ -52,10 +52,9 @@ impl Relay {
                 Target { server: only.clone(), own: named.name.as_ref().into() }
             }
             (Kind::Tools | Kind::Prompts, _) => self.by_name(session, endpoint, &named).await?,
-            (Kind::Resources | Kind::Templates, [only]) if endpoint.naming == Naming::Bare => {
-                Target { server: only.clone(), own: named.name.as_ref().into() }
+            (Kind::Resources | Kind::Templates, _) => {
+                self.resource_target(session, endpoint, &named.name).await?
             }
-            (Kind::Resources | Kind::Templates, _) => self.by_uri(session, endpoint, &named).await?,
         };
         let rename =
             (*target.own != *named.name).then(|| (Span::of(named.raw, request.bytes()), quoted(&target.own)));
@@ -91,9 +90,8 @@ impl Relay {
         self: &Arc<Self>,
         session: &Arc<Session>,
         endpoint: &Endpoint,
-        named: &Named<'_>,
+        uri: &str,
     ) -> Result<Target, RpcError> {
-        let uri = named.name.as_ref();
         if let Some(found) = self.known_uri(session, endpoint, uri) {
             return Ok(found);
         }
@@ -111,6 +109,22 @@ impl Relay {
                 format!("unknown resource `{shown}`; no server lists it or a template that it fits{missing}");
             RpcError::new(Code::ResourceNotFound, "unknown_resource", message)
         })
+    }
+
+    /// Where a resource is read and subscribed to.
+    ///
+    /// # Errors
+    /// -32002 for an unknown one.
+    pub(super) async fn resource_target(
+        self: &Arc<Self>,
+        session: &Arc<Session>,
+        endpoint: &Endpoint,
+        uri: &str,
+    ) -> Result<Target, RpcError> {
+        match (endpoint.naming, endpoint.servers.as_slice()) {
+            (Naming::Bare, [only]) => Ok(Target { server: only.clone(), own: uri.into() }),
+            _ => self.by_uri(session, endpoint, uri).await,
+        }
     }
 
     /// Where a URI leads by all that is known; asks no server.

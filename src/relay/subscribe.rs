@@ -2,7 +2,7 @@
 
 mod listened;
 
-use std::collections::BTreeSet;
+use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 
 use futures_util::StreamExt as _;
@@ -13,7 +13,9 @@ use super::conversation::Subscription;
 use super::links::Connected;
 use super::route::Route;
 use super::serving::Serving;
+use super::shared::Pick;
 use super::{Relay, Session};
+use crate::catalog::{Endpoint, Target};
 use crate::protocol::edit::Text;
 use crate::protocol::envelope::{Message, Request};
 use crate::protocol::error::{Code, RpcError};
@@ -39,7 +41,7 @@ impl Relay {
         let Serving { session, request, .. } = serving;
         let Some(uri) = uri(request) else { return self.call(serving, route).await };
         // Remembered before the server is asked: it may tell of a change before its answer is read.
-        let added = remember(session, &uri, route);
+        let added = remember(session, &uri, &route.target);
         if added == Added::NoPlace {
             let message = format!(
                 "A session keeps at most {MOST_SUBSCRIPTIONS} subscriptions of at most {LONGEST_URI} bytes each; \
@@ -88,6 +90,31 @@ impl Relay {
     }
 }
 
+impl Relay {
+    /// Makes the subscriptions of an adopted session again, in the background: a link to each of their servers opens for
+    /// that.
+    pub(super) async fn subscribe_again(
+        self: &Arc<Self>,
+        session: &Arc<Session>,
+        endpoint: &Arc<Endpoint>,
+        uris: BTreeSet<String>,
+    ) {
+        let mut servers: BTreeMap<String, Arc<ServerSettings>> = BTreeMap::new();
+        for uri in uris {
+            let Ok(target) = self.resource_target(session, endpoint, &uri).await else { continue };
+            servers.insert(target.server.name.clone(), target.server.clone());
+            remember(session, &uri, &target);
+        }
+        for server in servers.into_values() {
+            let (relay, session) = (self.clone(), session.clone());
+            self.tasks.spawn(async move {
+                // A new link is brought to the state of its session, subscriptions included.
+                let _ = relay.link(&session, &server, Pick::First).await;
+            });
+        }
+    }
+}
+
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Added {
     Now,
@@ -95,7 +122,7 @@ enum Added {
     NoPlace,
 }
 
-fn remember(session: &Session, uri: &str, route: &Route) -> Added {
+fn remember(session: &Session, uri: &str, target: &Target) -> Added {
     let mut all = lock(&session.attached.subscriptions);
     if all.contains_key(uri) {
         return Added::Before;
@@ -103,7 +130,6 @@ fn remember(session: &Session, uri: &str, route: &Route) -> Added {
     if all.len() >= MOST_SUBSCRIPTIONS || uri.len() > LONGEST_URI {
         return Added::NoPlace;
     }
-    let target = &route.target;
     let (server, own) = (target.server.name.as_str().into(), target.own.clone());
     let subscription = Subscription { server, own, listened: None };
     all.insert(uri.to_owned(), subscription);

@@ -2,10 +2,8 @@
 
 use std::fmt;
 
-use aws_lc_rs::digest;
 use http::HeaderValue;
 
-use crate::store::SessionKey;
 use crate::telemetry::logs::short_hash;
 
 /// The longest id that may name a session (anything longer is malformed).
@@ -49,11 +47,9 @@ impl SessionId {
         self.0.clone()
     }
 
-    /// The name the store knows it by.
-    pub fn key(&self) -> SessionKey {
-        let mut key = [0; 32];
-        key.copy_from_slice(digest::digest(&digest::SHA256, self.0.as_bytes()).as_ref());
-        SessionKey(key)
+    /// Its bytes, for what is derived from it.
+    pub(super) fn as_bytes(&self) -> &[u8] {
+        self.0.as_bytes()
     }
 
     /// Eight hexadecimal digits that stand for it in logs.

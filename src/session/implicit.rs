@@ -8,8 +8,9 @@ use std::sync::{Arc, Mutex};
 use std::time::{Duration, Instant};
 
 use super::Session;
+use super::caps::PrincipalCap;
 use super::live::Binding;
-use super::sessions::{OpenError, PrincipalCap};
+use super::sessions::OpenError;
 use crate::protocol::capability::CapabilityClass;
 use crate::protocol::revision::Revision;
 use crate::settings::SessionSettings;

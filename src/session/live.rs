@@ -1,22 +1,34 @@
 //! One live session: what its owner keeps in memory.
 
+use std::collections::{BTreeMap, BTreeSet};
 use std::sync::atomic::{AtomicBool, AtomicU64, AtomicUsize, Ordering::Relaxed};
 use std::sync::{Arc, Mutex};
 use std::time::{Duration, Instant};
 
 use tokio_util::sync::CancellationToken;
 
+use super::caps::PrincipalCap;
 use super::implicit::ImplicitKey;
-use super::sessions::{EndReason, PrincipalCap};
+use super::sessions::EndReason;
 use super::{SessionId, Streams};
 use crate::protocol::capability::CapabilityClass;
 use crate::protocol::revision::Revision;
-use crate::store::{Epoch, lock};
+use crate::store::{Epoch, Record, ServerState, SessionKey, lock};
 
 /// What the layer above keeps for a session; it ends with it.
 pub trait Attachment: Send + Sync + 'static {
     /// The session is over: fail what runs, take leave of servers. Must not block.
     fn on_end(&self, reason: EndReason);
+
+    /// The URIs that are subscribed to.
+    fn subscriptions(&self) -> BTreeSet<String> {
+        BTreeSet::new()
+    }
+
+    /// The state at servers that an adopter needs.
+    fn servers(&self) -> BTreeMap<Box<str>, ServerState> {
+        BTreeMap::new()
+    }
 }
 
 /// Whom a session belongs to; everyone else is told that there is no such session (case-I01, case-I03).
@@ -68,14 +80,16 @@ pub struct Session<A> {
     written_ms: AtomicU64,
     running: AtomicUsize,
     initialized: AtomicBool,
+    /// Its live parts are to be taken apart.
+    lost: AtomicBool,
     log_level: Mutex<Option<Box<str>>>,
 }
 
 /// Where a session is counted, and found.
 #[derive(Debug)]
 pub(super) enum Place {
-    /// By its id, under the caps for sessions.
-    Named(PrincipalCap),
+    /// By its id, and by this name in the store; under the caps for sessions.
+    Named(SessionKey, PrincipalCap),
     /// By whom it is for, under the same caps, counted apart.
     Implicit(ImplicitKey, PrincipalCap),
 }
@@ -114,8 +128,22 @@ impl<A> Session<A> {
             written_ms: AtomicU64::new(0),
             running: AtomicUsize::new(0),
             initialized: AtomicBool::new(false),
+            lost: AtomicBool::new(false),
             log_level: Mutex::new(None),
         }
+    }
+
+    /// Brings it to the state that its record shows.
+    pub(super) fn restored(mut self, record: &Record) -> Self {
+        let now = Instant::now();
+        self.created = now.checked_sub(record.age).unwrap_or(now);
+        let (age, idle) = (self.age(), record.idle_for);
+        let activity = u64::try_from(age.saturating_sub(idle).as_millis()).unwrap_or(0);
+        self.activity_ms = AtomicU64::new(activity);
+        self.written_ms = AtomicU64::new(activity);
+        self.initialized = AtomicBool::new(record.initialized);
+        self.log_level = Mutex::new(record.log_level.clone());
+        self
     }
 
     /// The negotiated revision.
@@ -182,18 +210,41 @@ impl<A> Session<A> {
     pub(super) fn implicit_place(&self) -> Option<(&ImplicitKey, PrincipalCap)> {
         match &self.place {
             Place::Implicit(key, cap) => Some((key, *cap)),
-            Place::Named(_) => None,
+            Place::Named(..) => None,
         }
+    }
+
+    /// Its name in the store, if it has a record there.
+    pub(super) fn store_key(&self) -> Option<&SessionKey> {
+        match &self.place {
+            Place::Named(key, _) => Some(key),
+            Place::Implicit(..) => None,
+        }
+    }
+
+    /// Notes that the store refused a write: another replica owns it, or it has ended.
+    pub(super) fn lose(&self) {
+        self.lost.store(true, Relaxed);
+    }
+
+    /// Whether the store refused a write for it.
+    pub(super) fn is_lost(&self) -> bool {
+        self.lost.load(Relaxed)
     }
 
     /// How many exchanges run.
     pub fn running(&self) -> usize {
-        self.running.load(Relaxed)
+        self.running.load(Relaxed) & !RETIRED
     }
 
     /// Whether `notifications/initialized` came; set by the first call. Returns whether it was new.
     pub fn set_initialized(&self) -> bool {
         !self.initialized.swap(true, Relaxed)
+    }
+
+    /// Whether `notifications/initialized` came.
+    pub fn is_initialized(&self) -> bool {
+        self.initialized.load(Relaxed)
     }
 
     /// The level of `logging/setLevel`, if one was set.

@@ -1,18 +1,21 @@
 //! All live sessions of this process: opening, finding, ending, expiry and caps.
 
-use std::collections::HashMap;
-use std::sync::atomic::{AtomicU64, AtomicUsize, Ordering::Relaxed};
+use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
 use std::sync::{Arc, Mutex};
 use std::time::{Duration, Instant};
 
+use super::caps::{Caps, PrincipalCap};
 use super::implicit::{ImplicitKey, ImplicitSessions, Opened};
 use super::live::{Attachment, Binding, Greeting, Place};
 use super::log::Budget;
+use super::membership::{Company, Membership};
+use super::routes::Routes;
+use super::tenure::Tenure;
 use super::{PlainStreams, Session, SessionId, Streams};
 use crate::settings::{SessionSettings, StreamSettings};
-use crate::store::record::{Lifetime, ReplicaId};
+use crate::store::change_bus::Changed;
 use crate::store::sessions::Change;
-use crate::store::{Epoch, Record, Registry, SessionStore, StoreError, lock};
+use crate::store::{Epoch, Lifetime, Record, Registry, ReplicaId, StoreError, Stores, lock};
 use crate::telemetry::Metrics;
 
 /// How often at most expired sessions are looked for to make place for a new one.
@@ -20,21 +23,20 @@ const SWEEP_FOR_PLACE: Duration = Duration::from_secs(1);
 
 /// All live sessions of this process.
 pub struct Sessions<A> {
-    live: Registry<SessionId, Arc<Session<A>>>,
+    pub(super) live: Registry<SessionId, Arc<Session<A>>>,
     implicit: ImplicitSessions<A>,
-    /// Counted apart from the map, so that many callers at once cannot pass the cap together.
-    count: AtomicUsize,
-    per_principal: Mutex<HashMap<[u8; 32], usize>>,
+    pub(super) caps: Caps,
     /// Numbers the implicit sessions that are for one call only.
     alone: AtomicU64,
     /// When expired sessions were last looked for because there was no place.
     swept: Mutex<Option<Instant>>,
-    store: Arc<dyn SessionStore>,
-    settings: SessionSettings,
+    pub(super) stores: Stores,
+    pub(super) membership: Membership,
+    pub(super) routes: Routes,
+    pub(super) settings: SessionSettings,
     streams: Arc<StreamSettings>,
     budget: Arc<Budget>,
-    replica: ReplicaId,
-    metrics: Arc<Metrics>,
+    pub(super) metrics: Arc<Metrics>,
 }
 
 /// Why a session ended.
@@ -50,19 +52,14 @@ pub enum EndReason {
     Shutdown,
     /// Its endpoint is no longer configured.
     Reconfigured,
+    /// It goes on at another replica, to which it was given up.
+    Released,
+    /// It goes on at another replica, or ended there.
+    Lost,
     /// An implicit one gave way to another at a cap.
     Displaced,
     /// An implicit one was for one call only, and that is over.
     CallOver,
-}
-
-/// Whether a principal is held to `sessions.maxPerPrincipal`.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum PrincipalCap {
-    /// It is; what its sessions are counted by, whatever client they come through.
-    Held([u8; 32]),
-    /// It is not: anonymous on loopback stands for one person's many programs.
-    Exempt,
 }
 
 /// Why a session was not opened.
@@ -84,14 +81,25 @@ pub enum OpenError {
     /// The store failed.
     #[error(transparent)]
     Store(#[from] StoreError),
+    /// This replica's lease is not held.
+    #[error(transparent)]
+    NoLease(#[from] NoLease),
 }
+
+/// This replica's lease is not held, so that it may own nothing: another may own it already.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
+#[error(
+    "this replica has not heard from the session store for longer than it may own sessions without it; try again in a moment"
+)]
+pub struct NoLease;
 
 // === impl Sessions ===
 
 impl<A: Attachment> Sessions<A> {
     /// No sessions yet.
     pub fn new(
-        store: Arc<dyn SessionStore>,
+        stores: Stores,
+        membership: Membership,
         settings: SessionSettings,
         streams: Arc<StreamSettings>,
         metrics: Arc<Metrics>,
@@ -99,15 +107,15 @@ impl<A: Attachment> Sessions<A> {
         Self {
             live: Registry::new(),
             implicit: ImplicitSessions::new(&settings),
-            count: AtomicUsize::new(0),
-            per_principal: Mutex::default(),
+            caps: Caps::new(settings.max, settings.max_per_principal),
             alone: AtomicU64::new(0),
             swept: Mutex::default(),
-            store,
+            stores,
+            routes: Routes::new(membership.tenure.lease()),
+            membership,
             settings,
             budget: Arc::new(Budget::new(streams.max_total)),
             streams,
-            replica: ReplicaId(uuid::Uuid::new_v4().to_string().into()),
             metrics,
         }
     }
@@ -123,8 +131,14 @@ impl<A: Attachment> Sessions<A> {
         cap: PrincipalCap,
         attached: A,
     ) -> Result<Arc<Session<A>>, OpenError> {
+        if !self.membership.tenure.is_held() {
+            return Err(NoLease.into());
+        }
         self.take_place(cap).await?;
+        // Given back unless the session takes it: also if the caller leaves while the store is waited for.
+        let place = self.caps.hold(cap);
         let id = SessionId::mint();
+        let key = self.membership.keys.of_new(&id);
         let record = Record {
             binding: binding.principal,
             endpoint: binding.endpoint.as_ref().into(),
@@ -134,31 +148,39 @@ impl<A: Attachment> Sessions<A> {
             log_level: None,
             subscriptions: std::collections::BTreeSet::new(),
             servers: std::collections::BTreeMap::new(),
-            lifetime: Lifetime { idle: self.settings.idle, max_age: self.settings.max_age },
+            lifetime: self.lifetime(),
             age: Duration::ZERO,
             idle_for: Duration::ZERO,
-            owner: Some(self.replica.clone()),
+            owner: Some(self.membership.replica.clone()),
             epoch: Epoch::FIRST,
         };
-        if let Err(error) = self.store.create(id.key(), record).await {
-            self.give_place_back(cap);
-            return Err(error.into());
-        }
+        self.stores.sessions.create(key.clone(), record).await?;
         let streams =
             Streams::new(self.streams.clone(), greeting.revision, Epoch::FIRST, self.budget.clone());
         self.metrics.session_opened(greeting.revision.as_str());
-        let session = Session::new(
-            id.clone(),
-            binding,
-            greeting,
-            Epoch::FIRST,
-            Arc::new(streams),
-            Place::Named(cap),
-            attached,
-        );
+        let place = Place::Named(key, place.keep());
+        let session =
+            Session::new(id.clone(), binding, greeting, Epoch::FIRST, Arc::new(streams), place, attached);
         let session = Arc::new(session);
         self.live.insert(id, session.clone());
         Ok(session)
+    }
+
+    pub(super) fn stream_settings(&self) -> Arc<StreamSettings> {
+        self.streams.clone()
+    }
+
+    pub(super) fn budget(&self) -> Arc<Budget> {
+        self.budget.clone()
+    }
+
+    /// How many entries of one session's log are read at most.
+    pub(super) fn most_logged(&self) -> usize {
+        self.streams.max_events.saturating_mul(4).max(4096)
+    }
+
+    pub(super) fn lifetime(&self) -> Lifetime {
+        Lifetime { idle: self.settings.idle, max_age: self.settings.max_age }
     }
 
     /// The session of this id, if it lives and belongs to `binding`. Counts as activity.
@@ -172,8 +194,7 @@ impl<A: Attachment> Sessions<A> {
             return None;
         }
         session.touch();
-        let every = Duration::from_mins(1).min(self.settings.idle / 4);
-        if session.write_is_due(every) {
+        if session.write_is_due(self.touched_every()) {
             // A failed touch costs nothing while this process lives; the next one writes again.
             let _ = self.change(&session, Change::Touched).await;
         }
@@ -185,7 +206,12 @@ impl<A: Attachment> Sessions<A> {
     /// # Errors
     /// [`StoreError`]
     pub async fn change(&self, session: &Session<A>, change: Change) -> Result<(), StoreError> {
-        self.store.change(session.id.key(), session.epoch, change).await
+        let Some(key) = session.store_key() else { return Ok(()) };
+        let changed = self.stores.sessions.change(key.clone(), session.epoch, change).await;
+        if let Err(StoreError::Gone | StoreError::Fenced) = changed {
+            session.lose();
+        }
+        changed
     }
 
     /// The implicit session of `key`, made with what `make` gives if there is none. Counts as activity.
@@ -233,23 +259,44 @@ impl<A: Attachment> Sessions<A> {
 
     /// Ends a session; `false` if it was already ended.
     pub async fn end(&self, session: &Arc<Session<A>>, reason: EndReason) -> bool {
-        let cap = match &session.place {
-            Place::Named(cap) => *cap,
-            Place::Implicit(..) => return self.end_implicit(session, reason),
-        };
-        if self.live.remove(&session.id).is_none() {
+        let Some(key) = session.store_key() else { return self.end_implicit(session, reason) };
+        if !self.part_with(session, reason) {
             return false;
         }
-        self.give_place_back(cap);
-        session.ended.cancel();
-        session.attached.on_end(reason);
-        session.streams.close();
-        self.metrics.session_closed(session.revision().as_str(), reason.as_str());
-        self.metrics.events_dropped(session.streams.take_dropped());
-        if let Err(error) = self.store.remove(session.id.key()).await {
+        let removed = match self.stores.sessions.remove(key.clone()).await {
+            Ok(_) => self.stores.bus.publish(Changed::SessionEnded(key.clone())).await,
+            Err(error) => Err(error),
+        };
+        if let Err(error) = removed {
             tracing::warn!(session.id = session.id.short_hash(), %error, "session record not removed");
         }
         true
+    }
+
+    /// Takes the live parts of a session apart, and leaves its record as it is; `false` if that was done already.
+    pub(super) fn part_with(&self, session: &Arc<Session<A>>, reason: EndReason) -> bool {
+        let Place::Named(_, cap) = &session.place else { return false };
+        // Another one may live under the same id by now, adopted anew.
+        if self.live.remove_if(&session.id, |live| Arc::ptr_eq(live, session)).is_none() {
+            return false;
+        }
+        self.take_apart(session, *cap, reason);
+        true
+    }
+
+    /// The same for one that is not found by its id any more.
+    pub(super) fn take_apart(&self, session: &Session<A>, cap: PrincipalCap, reason: EndReason) {
+        self.caps.give_back(cap);
+        session.shut();
+        session.ended.cancel();
+        session.attached.on_end(reason);
+        if reason.goes_on() {
+            session.streams.end_connections();
+        } else {
+            session.streams.close();
+        }
+        self.metrics.session_closed(session.revision().as_str(), reason.as_str());
+        self.metrics.events_dropped(session.streams.take_dropped());
     }
 
     /// Ends a session if nothing runs in it. A request that came for an implicit one at the last moment goes on.
@@ -294,19 +341,49 @@ impl<A: Attachment> Sessions<A> {
     pub async fn sweep(&self) {
         let now = Instant::now();
         for session in self.all() {
+            if session.is_lost() {
+                self.part_with(&session, EndReason::Lost);
+                continue;
+            }
             match self.expired(&session) {
                 Some(reason) => {
                     self.end(&session, reason).await;
                 }
-                None => session.streams.prune(now, self.streams.retention),
+                None => {
+                    session.streams.prune(now, self.streams.retention);
+                    self.keep_in_store(&session).await;
+                }
             }
             self.metrics.events_dropped(session.streams.take_dropped());
         }
     }
 
+    /// Tells the store of a session that is active without requests: by an open stream or a running exchange.
+    async fn keep_in_store(&self, session: &Session<A>) {
+        let active = self.has_peers() && session.idle_for() < self.touched_every();
+        if active && session.store_key().is_some() && session.write_is_due(self.touched_every()) {
+            let _ = self.change(session, Change::Touched).await;
+        }
+    }
+
+    /// How often activity of a session is written to the store, at most.
+    fn touched_every(&self) -> Duration {
+        Duration::from_mins(1).min(self.settings.idle / 4)
+    }
+
+    /// Whether others share the store.
+    pub fn has_peers(&self) -> bool {
+        matches!(self.membership.company, Company::Peers(_))
+    }
+
+    /// This replica's lease, as it may count on it.
+    pub fn tenure(&self) -> Arc<Tenure> {
+        self.membership.tenure.clone()
+    }
+
     /// The replica that this process is.
     pub fn replica(&self) -> &ReplicaId {
-        &self.replica
+        &self.membership.replica
     }
 
     /// How often [`Sessions::sweep`] should run.
@@ -338,12 +415,12 @@ impl<A: Attachment> Sessions<A> {
         self.live.is_empty()
     }
 
-    fn expired(&self, session: &Session<A>) -> Option<EndReason> {
+    pub(super) fn expired(&self, session: &Session<A>) -> Option<EndReason> {
         let idle = match session.place {
-            Place::Named(_) => self.settings.idle,
+            Place::Named(..) => self.settings.idle,
             Place::Implicit(..) => self.settings.implicit_idle,
         };
-        if session.age() > self.settings.max_age && matches!(session.place, Place::Named(_)) {
+        if session.age() > self.settings.max_age && matches!(session.place, Place::Named(..)) {
             Some(EndReason::MaxAge)
         } else if session.idle_for() > idle {
             Some(EndReason::Idle)
@@ -355,12 +432,12 @@ impl<A: Attachment> Sessions<A> {
     /// Counts a session in, under both caps; expired ones give way first, but are not looked for each time, so that
     /// a flood at the cap stays cheap (case-I05).
     async fn take_place(&self, cap: PrincipalCap) -> Result<(), OpenError> {
-        let first_try = self.try_place(cap);
+        let first_try = self.caps.take(cap);
         if first_try.is_ok() || !self.sweep_is_due(Instant::now()) {
             return first_try;
         }
         self.sweep().await;
-        self.try_place(cap)
+        self.caps.take(cap)
     }
 
     fn sweep_is_due(&self, now: Instant) -> bool {
@@ -371,41 +448,16 @@ impl<A: Attachment> Sessions<A> {
         }
         due
     }
-
-    fn try_place(&self, cap: PrincipalCap) -> Result<(), OpenError> {
-        if self.count.fetch_add(1, Relaxed) >= self.settings.max {
-            self.count.fetch_sub(1, Relaxed);
-            return Err(OpenError::Full);
-        }
-        if let PrincipalCap::Held(key) = cap {
-            let mut per_principal = lock(&self.per_principal);
-            let held = per_principal.entry(key).or_default();
-            if *held >= self.settings.max_per_principal {
-                self.count.fetch_sub(1, Relaxed);
-                return Err(OpenError::PrincipalFull);
-            }
-            *held += 1;
-        }
-        Ok(())
-    }
-
-    fn give_place_back(&self, cap: PrincipalCap) {
-        self.count.fetch_sub(1, Relaxed);
-        if let PrincipalCap::Held(key) = cap {
-            let mut per_principal = lock(&self.per_principal);
-            if let Some(held) = per_principal.get_mut(&key) {
-                *held -= 1;
-                if *held == 0 {
-                    per_principal.remove(&key);
-                }
-            }
-        }
-    }
 }
 
 // === impl EndReason ===
 
 impl EndReason {
+    /// Whether the session itself goes on, elsewhere.
+    pub const fn goes_on(self) -> bool {
+        matches!(self, Self::Released | Self::Lost)
+    }
+
     /// The word in metrics and logs.
     pub const fn as_str(self) -> &'static str {
         match self {
@@ -414,6 +466,8 @@ impl EndReason {
             Self::MaxAge => "max_age",
             Self::Shutdown => "shutdown",
             Self::Reconfigured => "reconfigured",
+            Self::Released => "released",
+            Self::Lost => "lost",
             Self::Displaced => "displaced",
             Self::CallOver => "finished",
         }

@@ -42,8 +42,21 @@ pub struct Counts {
 }
 
 /// Tells one life of the store from the next: it changes when the store lost what it held.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Generation(pub Box<str>);
+#[derive(Clone, Debug)]
+pub struct Generation {
+    /// Its name, which no other has; two are the same if it is.
+    pub name: Box<str>,
+    /// How long ago it began, by the store's clock.
+    pub age: Duration,
+}
+
+impl PartialEq for Generation {
+    fn eq(&self, other: &Self) -> bool {
+        self.name == other.name
+    }
+}
+
+impl Eq for Generation {}
 
 /// Keeps leases. They run out by the store's own clock.
 pub trait Leases: Send + Sync {

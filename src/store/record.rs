@@ -62,6 +62,15 @@ pub struct ServerState {
     pub revision: Box<str>,
     /// The id of the session there, if the server gave one. A secret: it is stored before its first use, and sealed.
     pub session: Option<Box<str>>,
+    /// The capabilities it declared, a raw JSON object; an adopter need not ask for them.
+    pub capabilities: Box<str>,
+}
+
+impl ReplicaId {
+    /// That of a process that starts.
+    pub fn fresh() -> Self {
+        Self(uuid::Uuid::new_v4().to_string().into())
+    }
 }
 
 impl Epoch {

@@ -42,6 +42,19 @@ impl<K: Eq + Hash, V: Clone> Registry<K, V> {
         self.0.remove(key).map(|(_, v)| v)
     }
 
+    /// Takes the value of `key` out, if it is one that `which` says.
+    pub fn remove_if<Q: Eq + Hash + ?Sized>(&self, key: &Q, which: impl FnOnce(&V) -> bool) -> Option<V>
+    where
+        K: Borrow<Q>,
+    {
+        self.0.remove_if(key, |_, v| which(v)).map(|(_, v)| v)
+    }
+
+    /// Takes out all but those that `keep` says.
+    pub fn retain(&self, keep: impl Fn(&V) -> bool) {
+        self.0.retain(|_, v| keep(v));
+    }
+
     /// Takes all out.
     pub fn clear(&self) {
         self.0.clear();

@@ -5,6 +5,7 @@
 //! and touch an atomic; no lock, no allocation. `families` declares the metrics, `children` resolves them.
 
 mod children;
+pub mod cluster;
 mod eras;
 mod families;
 
@@ -18,6 +19,7 @@ use prometheus::{IntCounter, Registry, TextEncoder};
 pub use eras::Translated;
 
 use children::{EndpointChildren, Named, ServerChildren, Words};
+use cluster::Cluster;
 use eras::Eras;
 use families::Families;
 
@@ -182,6 +184,11 @@ impl Metrics {
         self.families.parked_calls.dec();
     }
 
+    /// How many calls wait for their callers.
+    pub fn parked_calls(&self) -> u64 {
+        u64::try_from(self.families.parked_calls.get()).unwrap_or(0)
+    }
+
     /// A server was found to speak this era.
     pub fn server_era(&self, server: &str, era: Era) {
         self.servers.load().of(server).era.found(era);
@@ -193,10 +200,21 @@ impl Metrics {
         self.families.sessions_created_total.with_label_values(&[revision]).inc();
     }
 
-    /// A session ended; `reason` is one of delete, idle, `max_age`, shutdown, reconfigured.
+    /// A session ended; `reason` is one of delete, idle, `max_age`, shutdown, reconfigured,
+    /// released, lost.
     pub fn session_closed(&self, revision: &'static str, reason: &'static str) {
         self.families.sessions_active.with_label_values(&[revision]).dec();
         self.families.sessions_closed_total.with_label_values(&[reason]).inc();
+    }
+
+    /// A session was taken over from another owner.
+    pub fn session_adopted(&self, revision: &'static str) {
+        self.families.sessions_active.with_label_values(&[revision]).inc();
+    }
+
+    /// What this replica knows of itself and its peers.
+    pub fn cluster(&self) -> Cluster<'_> {
+        Cluster(&self.families)
     }
 
     /// An implicit session began.
@@ -316,6 +334,7 @@ impl Metrics {
     /// Makes the series of closed sets, so that `rate()` sees the first increment.
     fn start_at_zero(&self) {
         let all = &self.families;
+        self.cluster().begin();
         all.build_info.with_label_values(&[env!("CARGO_PKG_VERSION"), REVISION]).set(1);
         all.config_last_reload_successful.set(1);
         all.config_last_reload_success_timestamp_seconds.set(now());
@@ -323,7 +342,7 @@ impl Metrics {
             all.sessions_active.with_label_values(&[revision.as_str()]);
             all.sessions_created_total.with_label_values(&[revision.as_str()]);
         }
-        for reason in ["delete", "idle", "max_age", "shutdown", "reconfigured"] {
+        for reason in ["delete", "idle", "max_age", "shutdown", "reconfigured", "released", "lost"] {
             all.sessions_closed_total.with_label_values(&[reason]);
         }
         for kind in [StreamKind::Post, StreamKind::Get, StreamKind::Listen] {

@@ -10,6 +10,7 @@ use super::{Failure, Hello, Introduction, Link, Listener, http};
 use crate::protocol::revision::Era;
 use crate::settings::ServerSettings;
 use crate::settings::servers::TransportSettings;
+use crate::store::ServerState;
 use crate::telemetry::Metrics;
 
 /// What is known of a server before a link to it is opened.
@@ -111,5 +112,27 @@ impl Connector {
             }
         };
         Ok(Arc::new(link))
+    }
+
+    /// Goes on with a session of an HTTP server that another replica began; nothing is sent for that.
+    ///
+    /// # Errors
+    /// [`Failure`] if the server's settings cannot be written into a request.
+    pub fn resume(
+        &self,
+        server: Arc<ServerSettings>,
+        state: &ServerState,
+        hello: Hello,
+        epoch: u32,
+        listener: Arc<dyn Listener>,
+    ) -> Result<Arc<Link>, Failure> {
+        let (client, tasks, metrics) = (&self.client, &self.tasks, &self.metrics);
+        let link = HttpLink::resume(server, (state, hello), epoch, listener, client, tasks, metrics)?;
+        Ok(Arc::new(Link::Http(link)))
+    }
+
+    /// Ends a session at an HTTP server that no link here has (T33); what fails is logged.
+    pub async fn end_session(&self, server: &Arc<ServerSettings>, state: &ServerState) {
+        http::end_session(server, state, &self.client, &self.tasks, &self.metrics).await;
     }
 }

@@ -13,10 +13,11 @@ use tokio_util::task::TaskTracker;
 
 use self::peer::Peer;
 use self::shared::Shared;
-use super::{Failure, Farewell, Hello, Introduction, Listener, Outgoing, UpstreamId};
-use crate::protocol::envelope::Response;
-use crate::protocol::revision::Era;
+use super::{Failure, Farewell, Hello, Introduction, Listener, Outgoing, Reply, UpstreamId};
+use crate::protocol::envelope::{Notification, Request, Response};
+use crate::protocol::revision::{Era, Revision};
 use crate::settings::ServerSettings;
+use crate::store::ServerState;
 use crate::telemetry::Metrics;
 
 mod body;
@@ -41,6 +42,30 @@ mod standalone;
 
 pub use client::HttpClient;
 pub use probe::probe;
+
+/// Ends a session that no link here has (T33).
+pub(super) async fn end_session(
+    server: &Arc<ServerSettings>,
+    state: &ServerState,
+    client: &HttpClient,
+    tasks: &TaskTracker,
+    metrics: &Arc<Metrics>,
+) {
+    let deaf: Arc<dyn Listener> = Arc::new(Deaf);
+    if let Ok(peer) = Peer::new(server.clone(), 0, deaf, client, tasks, metrics) {
+        let revision = Revision::legacy(&state.revision).ok();
+        peer.end(&session::known(&peer, state, revision)).await;
+    }
+}
+
+/// Hears nothing: what ends has nothing more to say.
+struct Deaf;
+
+impl Listener for Deaf {
+    fn notification(&self, _: Notification) {}
+
+    fn request(&self, _: Request, _: Reply) {}
+}
 
 /// A session with a Streamable HTTP server.
 pub struct HttpLink {
@@ -69,6 +94,26 @@ impl HttpLink {
         let end = peer.closed.clone().drop_guard();
         let shared = Shared::open(peer, hello).await?;
         Ok(Self { shared, _end: end })
+    }
+
+    /// Goes on with a session that another replica began at a legacy server.
+    ///
+    /// # Errors
+    /// [`Failure`] if the server's settings cannot be written into a request.
+    pub fn resume(
+        server: Arc<ServerSettings>,
+        (state, hello): (&ServerState, Hello),
+        epoch: u32,
+        listener: Arc<dyn Listener>,
+        client: &HttpClient,
+        tasks: &TaskTracker,
+        metrics: &Arc<Metrics>,
+    ) -> Result<Self, Failure> {
+        let peer = Arc::new(Peer::new(server, epoch, listener, client, tasks, metrics)?);
+        let end = peer.closed.clone().drop_guard();
+        let live = session::begun(&peer, state)
+            .ok_or_else(|| fault::settings(&peer.server.name, "the stored session cannot be understood"))?;
+        Ok(Self { shared: Shared::with(peer, hello, live), _end: end })
     }
 
     /// A link to a modern server: nothing is sent for it, since each request stands alone.

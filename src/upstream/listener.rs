@@ -10,6 +10,7 @@ use crate::protocol::envelope::{Notification, Request};
 use crate::protocol::error::Code;
 use crate::protocol::object::quoted;
 use crate::protocol::revision::Era;
+use crate::store::ServerState;
 
 /// Hears what a server sends while a call runs, or outside any call.
 ///
@@ -37,6 +38,12 @@ pub trait Listener: Send + Sync {
 
     /// Whether the server can say anything outside calls has turned out; over stdio it always can.
     fn heard(&self, _heard: Heard) {}
+
+    /// A session began at an HTTP server: what another replica needs to go on with it. The link waits for this before it
+    /// uses the session.
+    fn begun(&self, _state: ServerState) -> BoxFuture<'_, ()> {
+        std::future::ready(()).boxed()
+    }
 
     /// The link had to begin anew (lost upstream session): subscriptions and log level must be sent again.
     fn renewed(&self) {}

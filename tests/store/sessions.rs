@@ -25,7 +25,8 @@ pub(crate) async fn a_record_is_created_once(Parts { sessions, .. }: Parts) {
 pub(crate) async fn changes_are_kept(Parts { sessions, .. }: Parts) {
     sessions.create(key(1), record("a")).await.expect("created");
     let at = |revision: &str, session: Option<&str>| {
-        Some(ServerState { revision: revision.into(), session: session.map(Into::into) })
+        let (session, capabilities) = (session.map(Into::into), r#"{"tools":{}}"#.into());
+        Some(ServerState { revision: revision.into(), session, capabilities })
     };
     for change in [
         Change::Initialized,

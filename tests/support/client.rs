@@ -73,6 +73,12 @@ impl Client {
         self
     }
 
+    /// The same client, which reaches another gateway.
+    pub(crate) fn via(mut self, address: SocketAddr) -> Self {
+        self.address = address;
+        self
+    }
+
     /// The same client at another path.
     pub(crate) fn at(mut self, path: &str) -> Self {
         self.path = path.into();

@@ -24,7 +24,7 @@ pub(super) async fn initialize(
     request: &Request,
 ) -> Result<Response, Refused> {
     if let Some(id) = headers::session_id(&admitted.parts.headers)?
-        && edge.relay.session(&id, &admitted.caller, &admitted.endpoint).await.is_some()
+        && edge.relay.is_session(&id, &admitted.caller, &admitted.endpoint).await
     {
         let message =
             "This session is initialized already and goes on; to start another, leave Mcp-Session-Id out.";
@@ -69,5 +69,6 @@ pub(in crate::http) fn not_opened(error: &OpenError) -> Refused {
         OpenError::Full => Refused::unavailable("no_capacity", error.to_string()),
         OpenError::Stopping => Refused::unavailable("draining", error.to_string()),
         OpenError::Store(_) => Refused::unavailable("store_unreachable", error.to_string()),
+        OpenError::NoLease(_) => Refused::unavailable("no_lease", error.to_string()),
     }
 }

@@ -4,7 +4,7 @@ use std::collections::HashMap;
 use std::sync::{Arc, Mutex};
 
 use crate::relay::Caller;
-use crate::session::sessions::PrincipalCap;
+use crate::session::PrincipalCap;
 use crate::store::lock;
 
 /// The listens of each principal, counted.

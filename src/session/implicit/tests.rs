@@ -4,10 +4,11 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering::Relaxed};
 
 use super::*;
+use crate::session::Membership;
 use crate::session::Sessions;
 use crate::session::live::{Attachment, Greeting};
 use crate::session::sessions::EndReason;
-use crate::store::MemoryStore;
+use crate::store::Stores;
 use crate::telemetry::Metrics;
 
 /// Counts the sessions that ended.
@@ -29,7 +30,8 @@ impl Trial {
     fn new(max: usize, max_per_principal: usize) -> Self {
         let settings = SessionSettings { max, max_per_principal, ..SessionSettings::default() };
         let metrics = Arc::new(Metrics::default());
-        let sessions = Sessions::new(Arc::new(MemoryStore::default()), settings, Arc::default(), metrics);
+        let sessions =
+            Sessions::new(Stores::memory(), Membership::alone(), settings, Arc::default(), metrics);
         Self { sessions, ends: Ends::default() }
     }
 

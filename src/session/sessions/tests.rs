@@ -1,11 +1,11 @@
 //! Sessions: opened under caps, found by those they belong to, ended once.
 
-use std::sync::atomic::AtomicBool;
+use std::sync::atomic::{AtomicBool, AtomicUsize};
 
 use super::*;
 use crate::protocol::capability::CapabilityClass;
 use crate::protocol::revision::Revision;
-use crate::store::{MemoryStore, SessionKey, Stored};
+use crate::store::{MemoryStore, SessionKey, SessionStore, Stored};
 
 /// Remembers that its session ended.
 #[derive(Debug, Default)]
@@ -67,7 +67,8 @@ impl SessionStore for Flaky {
 }
 
 fn sessions(store: Arc<Flaky>, settings: SessionSettings) -> Sessions<Ended> {
-    Sessions::new(store, settings, Arc::default(), Arc::new(Metrics::default()))
+    let stores = Stores { sessions: store, ..Stores::memory() };
+    Sessions::new(stores, Membership::alone(), settings, Arc::default(), Arc::new(Metrics::default()))
 }
 
 fn binding(principal: u8) -> Binding {

@@ -14,7 +14,8 @@ use crate::store::{ReplicaId, StoreError, Stored, lock};
 #[derive(Debug)]
 pub struct MemoryLeases {
     held: Mutex<HashMap<ReplicaId, (Lease, Instant)>>,
-    generation: Generation,
+    generation: Box<str>,
+    began: Instant,
 }
 
 // === impl MemoryLeases ===
@@ -22,8 +23,12 @@ pub struct MemoryLeases {
 impl MemoryLeases {
     /// None is held yet.
     pub fn new() -> Self {
-        let generation = Generation(uuid::Uuid::new_v4().to_string().into());
-        Self { held: Mutex::default(), generation }
+        let generation = uuid::Uuid::new_v4().to_string().into();
+        Self { held: Mutex::default(), generation, began: Instant::now() }
+    }
+
+    fn generation(&self) -> Generation {
+        Generation { name: self.generation.clone(), age: self.began.elapsed() }
     }
 
     /// Does something to the leases that are held; those that ran out are gone.
@@ -45,7 +50,7 @@ impl Leases for MemoryLeases {
     fn take(&self, lease: Lease, time: Duration) -> Stored<'_, Generation> {
         let end = Instant::now() + time;
         self.with(|held| held.insert(lease.replica.clone(), (lease, end)));
-        done(Ok(self.generation.clone()))
+        done(Ok(self.generation()))
     }
 
     fn extend(&self, replica: ReplicaId, counts: Counts, time: Duration) -> Stored<'_, Generation> {
@@ -53,7 +58,7 @@ impl Leases for MemoryLeases {
             let (lease, end) = held.get_mut(&replica).ok_or(StoreError::Gone)?;
             lease.counts = counts;
             *end = Instant::now() + time;
-            Ok(self.generation.clone())
+            Ok(self.generation())
         }))
     }
 

@@ -107,6 +107,21 @@ metrics! {
     /// Messages of servers that belong to no session that could be told, and were dropped.
     upstream_unattributed_total: IntCounterVec["server"],
 
+    /// Whether this replica holds its lease; 1 too where it is the only one.
+    lease_held: IntGauge,
+    /// Sessions that changed their owner, as this replica took part in it.
+    ownership_transfers_total: IntCounterVec["outcome"],
+    /// Requests that were forwarded to the owner of their session.
+    peer_forwards_total: IntCounterVec["outcome"],
+    /// Other replicas with a lease, and whether this one could last reach them.
+    peers: IntGaugeVec["state"],
+    /// Requests that wait until it is clear whether their session's owner lives.
+    requests_held: IntGauge,
+    /// Other replicas with a lease whose config differs from this one's.
+    config_mismatch: IntGauge,
+    /// Sessions that a stopping replica gave up or ended.
+    drain_sessions_total: IntCounterVec["how"],
+
     /// Tools that are listed.
     tools_listed: IntGaugeVec["server"],
     /// Tools that are held back because something is wrong with them.

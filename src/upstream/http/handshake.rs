@@ -68,6 +68,7 @@ async fn shake(peer: &Arc<Peer>, hello: &Hello, begun: &mut Option<Arc<Session>>
     let introduction = Arc::new(introduction(server, &response)?);
     let session = session(session_id, Some(introduction.revision));
     *begun = Some(Arc::clone(&session));
+    peer.listener.begun(session.state(&introduction)).await;
 
     let initialized = Bytes::from_static(br#"{"jsonrpc":"2.0","method":"notifications/initialized"}"#);
     let response = peer.origin.send(Method::POST, || session.post.clone(), initialized).await?;

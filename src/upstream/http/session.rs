@@ -5,8 +5,10 @@ use std::sync::Arc;
 use http::header::{ACCEPT, CONTENT_TYPE, HeaderMap, HeaderValue};
 use tokio_util::sync::CancellationToken;
 
+use super::peer::Peer;
 use crate::protocol::header::{MCP_METHOD, MCP_NAME, PROTOCOL_VERSION, SESSION_ID};
 use crate::protocol::revision::{Era, Revision};
+use crate::store::ServerState;
 use crate::upstream::{Introduction, Mirror};
 
 /// A session, with the constant headers of each kind of request in it. Its id is the server's secret: it leaves
@@ -38,6 +40,24 @@ pub(super) enum Tracking {
 pub(super) struct Live {
     pub(super) session: Arc<Session>,
     pub(super) introduction: Arc<Introduction>,
+}
+
+/// A session that another replica began, as the headers that say so.
+pub(super) fn known(peer: &Peer, state: &ServerState, revision: Option<Revision>) -> Arc<Session> {
+    let id = state.session.as_deref().and_then(|id| HeaderValue::from_str(id).ok());
+    Arc::new(Session::new(&peer.origin.headers, id, revision, peer.closed.child_token()))
+}
+
+/// The same as something to go on with; none if it cannot be understood.
+pub(super) fn begun(peer: &Peer, state: &ServerState) -> Option<Live> {
+    let revision = Revision::legacy(&state.revision).ok()?;
+    let introduction = Introduction {
+        revision,
+        capabilities: state.capabilities.clone(),
+        server_info: "{}".into(),
+        instructions: None,
+    };
+    Some(Live { session: known(peer, state, Some(revision)), introduction: Arc::new(introduction) })
 }
 
 // === impl Session ===
@@ -77,6 +97,13 @@ impl Session {
             headers.insert(name, value);
         }
         headers
+    }
+
+    /// What another replica needs to go on with it.
+    pub(super) fn state(&self, introduction: &Introduction) -> ServerState {
+        let id = self.delete.get(SESSION_ID).and_then(|id| Some(id.to_str().ok()?.into()));
+        let capabilities = introduction.capabilities.clone();
+        ServerState { revision: introduction.revision.as_str().into(), session: id, capabilities }
     }
 
     pub(super) fn tracking(&self) -> Tracking {

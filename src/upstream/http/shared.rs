@@ -34,7 +34,13 @@ pub(super) struct Shared {
 impl Shared {
     /// Begins the first session.
     pub(super) async fn open(peer: Arc<Peer>, hello: Hello) -> Result<Arc<Self>, Failure> {
-        let live = Arc::new(handshake::open(&peer, &hello).await?);
+        let live = handshake::open(&peer, &hello).await?;
+        Ok(Self::with(peer, hello, live))
+    }
+
+    /// With a session that has begun.
+    pub(super) fn with(peer: Arc<Peer>, hello: Hello, live: Live) -> Arc<Self> {
+        let live = Arc::new(live);
         let ended = peer.closed.child_token();
         let shared = Arc::new(Self {
             peer,
@@ -46,7 +52,7 @@ impl Shared {
             ended,
         });
         standalone::start(&shared, live);
-        Ok(shared)
+        shared
     }
 
     /// No session: a modern server, which said this of itself.

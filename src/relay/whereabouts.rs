@@ -1,0 +1,182 @@
+//! Where a caller's session is: here, adopted if need be, or at another replica.
+
+use std::sync::Arc;
+
+use super::initialize::greeting_of;
+use super::{Caller, Conversation, Relay, Session, extensions};
+use crate::catalog::Endpoint;
+use crate::protocol::revision::Revision;
+use crate::session::live::Greeting;
+use crate::session::{AdoptError, Adoptable, Binding, EndReason, Located, Owner, SessionId, Unlocated};
+use crate::store::{Epoch, Flight, Record, Registry, ReplicaId};
+
+/// Adoptions that are under way: one for all who ask for the session.
+pub(super) type Adopting = Registry<SessionId, Flight<Result<Arc<Session>, AdoptError>>>;
+
+/// Where a caller's session is.
+pub enum Whereabouts {
+    /// Here.
+    Here(Arc<Session>),
+    /// At another replica.
+    At(Owner),
+    /// Nowhere: 404.
+    Nowhere,
+}
+
+/// Why it cannot be served: 503.
+#[derive(Clone, Debug, thiserror::Error)]
+pub enum Unplaced {
+    /// It cannot be said where it is.
+    #[error(transparent)]
+    Unlocated(#[from] Unlocated),
+    /// It cannot be taken over.
+    #[error(transparent)]
+    NotAdopted(#[from] AdoptError),
+}
+
+/// How often it is looked again where a session is when others took it meanwhile.
+const LOOKS: usize = 4;
+
+// === impl Relay ===
+
+impl Relay {
+    /// Where the caller's session of this id at this endpoint is; for everyone else there is none. One whose owner is
+    /// gone is taken over here. `dead` is an owner that was proven dead.
+    ///
+    /// # Errors
+    /// [`Unplaced`]
+    pub async fn whereabouts(
+        self: &Arc<Self>,
+        id: &SessionId,
+        caller: &Caller,
+        endpoint: &Arc<Endpoint>,
+        dead: Option<&ReplicaId>,
+    ) -> Result<Whereabouts, Unplaced> {
+        let binding = Binding { principal: caller.binding, endpoint: endpoint.path.clone() };
+        let mut raced = AdoptError::Raced;
+        for _ in 0..LOOKS {
+            let found = match self.sessions.locate(id, &binding, dead).await? {
+                Located::Here(session) => return Ok(Whereabouts::Here(session)),
+                Located::At(owner) => return Ok(Whereabouts::At(owner)),
+                Located::Nowhere => return Ok(Whereabouts::Nowhere),
+                Located::Free(found) => found,
+            };
+            match self.adopt(id, found, &binding, caller, endpoint).await {
+                Ok(session) => return Ok(Whereabouts::Here(session)),
+                Err(AdoptError::Raced) => raced = AdoptError::Raced,
+                Err(other) => return Err(other.into()),
+            }
+        }
+        Err(raced.into())
+    }
+
+    /// The caller's session if it is owned here in this epoch: what a peer that forwards asks for.
+    ///
+    /// # Errors
+    /// [`Unplaced`]
+    pub async fn owned_here(
+        &self,
+        id: &SessionId,
+        caller: &Caller,
+        endpoint: &Endpoint,
+        epoch: Epoch,
+    ) -> Result<Option<Arc<Session>>, Unplaced> {
+        let binding = Binding { principal: caller.binding, endpoint: endpoint.path.clone() };
+        let owned = self.sessions.owned_in(id, &binding, epoch).await;
+        owned.map_err(|no_lease| Unlocated::from(no_lease).into())
+    }
+
+    /// Whether the caller has a session of this id, wherever it is, as far as can be told.
+    pub async fn is_session(&self, id: &SessionId, caller: &Caller, endpoint: &Endpoint) -> bool {
+        let binding = Binding { principal: caller.binding, endpoint: endpoint.path.clone() };
+        matches!(self.sessions.locate(id, &binding, None).await, Ok(found) if !matches!(found, Located::Nowhere))
+    }
+
+    /// Ends a session at its caller's word, whoever owns it; `false` if there is none.
+    ///
+    /// # Errors
+    /// [`Unplaced`]
+    pub async fn end_at_word(
+        &self,
+        id: &SessionId,
+        caller: &Caller,
+        endpoint: &Endpoint,
+    ) -> Result<bool, Unplaced> {
+        let binding = Binding { principal: caller.binding, endpoint: endpoint.path.clone() };
+        match self.sessions.locate(id, &binding, None).await? {
+            Located::Here(session) => {
+                self.sessions.end(&session, EndReason::Delete).await;
+                Ok(true)
+            }
+            Located::Nowhere => Ok(false),
+            Located::At(_) | Located::Free(_) => {
+                let Some(record) = self.sessions.remove(id).await.map_err(Unlocated::from)? else {
+                    return Ok(false);
+                };
+                self.take_leave(&record);
+                Ok(true)
+            }
+        }
+    }
+
+    /// Tells the servers of a session that ended elsewhere, in the background.
+    pub(super) fn take_leave(&self, record: &Record) {
+        for (name, state) in &record.servers {
+            let Some(server) = self.catalog.server(name) else { continue };
+            let (connector, state) = (self.connector.clone(), state.clone());
+            self.tasks.spawn(async move { connector.end_session(&server, &state).await });
+        }
+    }
+
+    /// Forgets who owns a session: a peer said that it does not.
+    pub fn forget_owner(&self, id: &SessionId) {
+        self.sessions.forget_route(id);
+    }
+
+    /// Takes over a session that is free, once for all who wait for it.
+    async fn adopt(
+        self: &Arc<Self>,
+        id: &SessionId,
+        found: Adoptable,
+        binding: &Binding,
+        caller: &Caller,
+        endpoint: &Arc<Endpoint>,
+    ) -> Result<Arc<Session>, AdoptError> {
+        let flight = self.adopting.get_or_insert_with(id.clone(), || {
+            let (relay, id, binding) = (self.clone(), id.clone(), binding.clone());
+            let (caller, endpoint) = (caller.clone(), endpoint.clone());
+            Flight::begin(&self.tasks, |own| async move {
+                let tasks = relay.tasks.clone();
+                let tenant = caller.principal.tenant.clone();
+                let revive = |record: &Record, epoch: Epoch| {
+                    let greeting = greeting(record, &endpoint)?;
+                    let conversation =
+                        Conversation::new(tenant, epoch.0, tasks).at_servers(record.servers.clone());
+                    Some((greeting, conversation, record.subscriptions.clone()))
+                };
+                let mut subscriptions = Default::default();
+                let adopted = relay
+                    .sessions
+                    .adopt(id.clone(), found, binding, caller.cap, |record, epoch| {
+                        let (greeting, conversation, uris) = revive(record, epoch)?;
+                        subscriptions = uris;
+                        Some((greeting, conversation))
+                    })
+                    .await;
+                relay.adopting.remove_if(&id, |flight| flight.is(&own));
+                let session = adopted?;
+                relay.subscribe_again(&session, &endpoint, subscriptions).await;
+                Ok(session)
+            })
+        });
+        flight.landed().await.unwrap_or(Err(AdoptError::Raced))
+    }
+}
+
+/// What the caller of a stored session said.
+fn greeting(record: &Record, endpoint: &Endpoint) -> Option<Greeting> {
+    let mut greeting = greeting_of(&record.initialize).ok()?;
+    greeting.revision = Revision::legacy(&record.revision).ok()?;
+    greeting.capabilities = extensions::admitted(endpoint, &greeting.capabilities);
+    Some(greeting)
+}

@@ -1,0 +1,119 @@
+//! Taking a session over whose owner is gone.
+
+use std::sync::Arc;
+
+use super::live::{Attachment, Greeting, Place};
+use super::locate::Adoptable;
+use super::sessions::NoLease;
+use super::{Binding, EndReason, PrincipalCap, Session, SessionId, Sessions, Streams};
+use crate::store::event_log::{EntryId, LogEntry, Logged};
+use crate::store::{Epoch, Record, SessionKey, StoreError};
+use crate::telemetry::metrics::cluster::Transfer;
+
+/// Why a session was not adopted.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
+pub enum AdoptError {
+    /// Another replica was faster, or the session ended: look again where it is.
+    #[error("another replica took the session over first")]
+    Raced,
+    /// The store.
+    #[error(transparent)]
+    Store(StoreError),
+    /// This replica's lease is not held, or not for long enough.
+    #[error(transparent)]
+    NoLease(#[from] NoLease),
+    /// The record cannot be understood here.
+    #[error("the session's record is one that this version of the gateway does not understand")]
+    Unknown,
+}
+
+/// How many entries are read from the store at a time.
+const PAGE: usize = 256;
+
+// === impl Sessions ===
+
+impl<A: Attachment> Sessions<A> {
+    /// Takes over a session that is free, for its caller; `revive` makes what else belongs to it from its record.
+    ///
+    /// # Errors
+    /// [`AdoptError`]
+    pub async fn adopt(
+        &self,
+        id: SessionId,
+        found: Adoptable,
+        binding: Binding,
+        cap: PrincipalCap,
+        revive: impl FnOnce(&Record, Epoch) -> Option<(Greeting, A)>,
+    ) -> Result<Arc<Session<A>>, AdoptError> {
+        let tenure = &self.membership.tenure;
+        // A replica that has just begun waits: its own lease must have been held for as long as any other's could go on.
+        while let Some(rest) = tenure.until_adopting().filter(|rest| !rest.is_zero()) {
+            tokio::time::sleep(rest).await;
+        }
+        if !tenure.may_adopt() {
+            return Err(NoLease.into());
+        }
+        let Adoptable { key, record } = found;
+        let replica = self.membership.replica.clone();
+        let epoch = self.stores.sessions.adopt(key.clone(), record.epoch, replica).await?;
+        // From here on the store itself refuses what an earlier owner writes.
+        let first = LogEntry { id: EntryId { epoch, number: 0 }, what: Logged::Adopted };
+        self.stores.log.append(key.clone(), vec![first]).await?;
+        // What was stored before the epoch changed is the last that was.
+        let record = self.stores.sessions.load(key.clone()).await?.ok_or(AdoptError::Raced)?;
+        let entries = self.logged(&key).await?;
+        let (greeting, attached) = revive(&record, epoch).ok_or(AdoptError::Unknown)?;
+        let streams = self.streams_of(&key, &greeting, epoch, entries);
+        self.caps.take_over(cap);
+        let place = Place::Named(key, cap);
+        let session = Session::new(id.clone(), binding, greeting, epoch, streams, place, attached);
+        let session = Arc::new(session.restored(&record));
+        session.touch();
+        self.metrics.session_adopted(session.revision().as_str());
+        self.metrics.cluster().transferred(Transfer::Adopted);
+        tracing::info!(session.id = session.id.short_hash(), epoch = epoch.0, "took a session over");
+        if let Some(before) = self.live.insert(id, session.clone()) {
+            // It was here in an earlier epoch, and lost meanwhile.
+            if let Place::Named(_, cap) = &before.place {
+                self.take_apart(&before, *cap, EndReason::Lost);
+            }
+        }
+        Ok(session)
+    }
+
+    /// The whole log of a session.
+    async fn logged(&self, key: &SessionKey) -> Result<Vec<LogEntry>, StoreError> {
+        let mut entries: Vec<LogEntry> = Vec::new();
+        loop {
+            let after = entries.last().map(|entry| entry.id);
+            let page = self.stores.log.read(key.clone(), after, PAGE).await?;
+            let last = page.len() < PAGE;
+            entries.extend(page);
+            // Its owner held it to its bounds; what is beyond is no log of ours.
+            if last || entries.len() > self.most_logged() {
+                return Ok(entries);
+            }
+        }
+    }
+
+    fn streams_of(
+        &self,
+        _key: &SessionKey,
+        greeting: &Greeting,
+        epoch: Epoch,
+        _entries: Vec<LogEntry>,
+    ) -> Arc<Streams> {
+        Arc::new(Streams::new(self.stream_settings(), greeting.revision, epoch, self.budget()))
+    }
+}
+
+// === impl AdoptError ===
+
+impl From<StoreError> for AdoptError {
+    fn from(error: StoreError) -> Self {
+        match error {
+            StoreError::Gone | StoreError::Fenced => Self::Raced,
+            StoreError::Unreachable => Self::Store(error),
+        }
+    }
+}

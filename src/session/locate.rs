@@ -1,0 +1,135 @@
+//! Where a session is: here, at another replica, free to be adopted, or nowhere.
+
+use std::sync::Arc;
+
+use super::live::Attachment;
+use super::membership::Company;
+use super::routes::Owner;
+use super::sessions::NoLease;
+use super::{Binding, Session, SessionId, Sessions};
+use crate::store::{Epoch, Record, ReplicaId, SessionKey, StoreError};
+
+/// Where a session is.
+#[derive(Debug)]
+pub enum Located<A> {
+    /// Here, and its caller is served.
+    Here(Arc<Session<A>>),
+    /// At another replica that lives, as far as is known.
+    At(Owner),
+    /// Nobody lives who owns it.
+    Free(Adoptable),
+    /// Nowhere: it ended or never was, or belongs to somebody else (case-I01).
+    Nowhere,
+}
+
+/// A session that may be adopted.
+#[derive(Debug)]
+pub struct Adoptable {
+    pub(super) key: SessionKey,
+    pub(super) record: Record,
+}
+
+/// Why it cannot be said where a session is: 503, never 404.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
+pub enum Unlocated {
+    /// The store.
+    #[error(transparent)]
+    Store(#[from] StoreError),
+    /// This replica's lease is not held.
+    #[error(transparent)]
+    NoLease(#[from] NoLease),
+    /// The store lost what it held not long ago, and owners write their sessions again.
+    #[error(
+        "the session store has begun anew not long ago, and replicas are writing their sessions to it again; try again in a moment"
+    )]
+    Forgetful,
+}
+
+// === impl Sessions ===
+
+impl<A: Attachment> Sessions<A> {
+    /// Where the session of this id is, if it belongs to `binding`. A session that is here counts as active. `dead` is
+    /// an owner that was proven dead, whatever its lease says.
+    ///
+    /// # Errors
+    /// [`Unlocated`]
+    pub async fn locate(
+        &self,
+        id: &SessionId,
+        binding: &Binding,
+        dead: Option<&ReplicaId>,
+    ) -> Result<Located<A>, Unlocated> {
+        let held = self.membership.tenure.is_held();
+        if let Some(session) = self.find(id, binding).await {
+            // Another may have adopted it by now.
+            return if held { Ok(Located::Here(session)) } else { Err(NoLease.into()) };
+        }
+        if matches!(self.membership.company, Company::Alone) {
+            return Ok(Located::Nowhere);
+        }
+        let keys = self.membership.keys.of(id);
+        if dead.is_none()
+            && let Some(route) = keys.iter().find_map(|key| self.routes.get(key))
+        {
+            let its = route.binding == binding.principal && *route.endpoint == *binding.endpoint;
+            return Ok(if its { Located::At(route.owner.clone()) } else { Located::Nowhere });
+        }
+        let mut found = None;
+        for key in keys {
+            if let Some(record) = self.stores.sessions.load(key.clone()).await? {
+                found = Some((key, record));
+                break;
+            }
+        }
+        let Some((key, record)) = found else {
+            let forgetful = self.membership.tenure.is_forgetful();
+            return if forgetful { Err(Unlocated::Forgetful) } else { Ok(Located::Nowhere) };
+        };
+        if record.binding != binding.principal || *record.endpoint != *binding.endpoint {
+            return Ok(Located::Nowhere);
+        }
+        self.owned(key, record, dead).await
+    }
+
+    /// The session of this id if it is owned here in this epoch: what a peer asks for.
+    pub async fn owned_in(
+        &self,
+        id: &SessionId,
+        binding: &Binding,
+        epoch: Epoch,
+    ) -> Result<Option<Arc<Session<A>>>, NoLease> {
+        let session = self.find(id, binding).await.filter(|session| session.epoch == epoch);
+        if session.is_some() && !self.membership.tenure.is_held() { Err(NoLease) } else { Ok(session) }
+    }
+
+    /// Forgets who owns a session: a peer said that it does not.
+    pub fn forget_route(&self, id: &SessionId) {
+        self.membership.keys.of(id).iter().for_each(|key| self.routes.forget(key));
+    }
+
+    async fn owned(
+        &self,
+        key: SessionKey,
+        record: Record,
+        dead: Option<&ReplicaId>,
+    ) -> Result<Located<A>, Unlocated> {
+        self.routes.forget(&key);
+        let Some(owner) = record.owner.clone() else { return Ok(Located::Free(Adoptable { key, record })) };
+        // One that this replica owns and does not have was lost when a write was refused; it takes it up again.
+        if owner == self.membership.replica || dead == Some(&owner) {
+            return Ok(Located::Free(Adoptable { key, record }));
+        }
+        let Some(lease) = self.stores.leases.find(owner.clone()).await? else {
+            return Ok(Located::Free(Adoptable { key, record }));
+        };
+        let owner = Owner {
+            replica: owner,
+            epoch: record.epoch,
+            address: lease.address,
+            key_hash: lease.key_hash,
+            proof: lease.proof,
+        };
+        self.routes.keep(key, owner.clone(), record.binding, record.endpoint);
+        Ok(Located::At(owner))
+    }
+}

@@ -1,0 +1,161 @@
+//! Giving sessions up: to whoever adopts them next, or because another replica has done so.
+
+use std::sync::Arc;
+
+use tokio::sync::broadcast;
+
+use super::live::Attachment;
+use super::{EndReason, Session, SessionId, Sessions};
+use crate::store::change_bus::Changed;
+use crate::store::{Record, SessionKey, StoreError};
+
+/// How many epochs are asked for at a time.
+const PAGE: usize = 256;
+
+// === impl Sessions ===
+
+impl<A: Attachment> Sessions<A> {
+    /// Gives a session up if nothing runs in it: its next request adopts it, wherever it comes. `false` if something
+    /// runs, or the store does not take it.
+    pub async fn release(&self, session: &Arc<Session<A>>) -> bool {
+        let Some(key) = session.store_key() else { return false };
+        if !session.retire() {
+            return false;
+        }
+        if !self.part_with(session, EndReason::Released) {
+            return false;
+        }
+        match self.stores.sessions.release(key.clone(), session.epoch).await {
+            Ok(()) => true,
+            Err(StoreError::Gone | StoreError::Fenced) => true,
+            Err(error) => {
+                // It is adopted once this replica's lease is gone.
+                tracing::debug!(session.id = session.id.short_hash(), %error, "not released");
+                false
+            }
+        }
+    }
+
+    /// A peer cannot reach this replica and asks for a session: it is given up if nothing runs in it.
+    pub async fn give_up(&self, key: &SessionKey) {
+        let wanted = self.live.values().into_iter().find(|session| session.store_key() == Some(key));
+        if let Some(session) = wanted {
+            self.release(&session).await;
+        }
+    }
+
+    /// Removes a session that is not here, for good: its record and log. Gives its record, if there was one.
+    ///
+    /// # Errors
+    /// [`StoreError`]
+    pub async fn remove(&self, id: &SessionId) -> Result<Option<Record>, StoreError> {
+        for key in self.membership.keys.of(id) {
+            if let Some(record) = self.stores.sessions.remove(key.clone()).await? {
+                self.routes.forget(&key);
+                // Its owner hears of it at the latest by a refused write.
+                let _ = self.stores.bus.publish(Changed::SessionEnded(key)).await;
+                return Ok(Some(record));
+            }
+        }
+        Ok(None)
+    }
+
+    /// A session was ended by another replica's hand.
+    pub fn ended_elsewhere(&self, key: &SessionKey) {
+        self.routes.forget(key);
+        let ended = self.live.values().into_iter().find(|session| session.store_key() == Some(key));
+        if let Some(session) = ended {
+            self.part_with(&session, EndReason::Lost);
+        }
+    }
+
+    /// What is told on the bus from now on.
+    pub fn changes(&self) -> broadcast::Receiver<Changed> {
+        self.stores.bus.subscribe()
+    }
+
+    /// Tells the other replicas; they look for themselves what they do not hear.
+    pub async fn tell(&self, changed: Changed) {
+        let _ = self.stores.bus.publish(changed).await;
+    }
+
+    /// Takes up to `most` sessions out of the store whose time is over, whoever owns them; gives their records.
+    ///
+    /// # Errors
+    /// [`StoreError`]
+    pub async fn take_expired(&self, most: usize) -> Result<Vec<Record>, StoreError> {
+        let expired = self.stores.sessions.take_expired(most).await?;
+        let mut elsewhere = Vec::with_capacity(expired.len());
+        for (key, record) in expired {
+            let here = self.live.values().into_iter().find(|session| session.store_key() == Some(&key));
+            match here {
+                // Its links take leave themselves.
+                Some(session) => {
+                    let reason = self.expired(&session).unwrap_or(EndReason::Idle);
+                    self.part_with(&session, reason);
+                }
+                None => elsewhere.push(record),
+            }
+            let _ = self.stores.bus.publish(Changed::SessionEnded(key)).await;
+        }
+        Ok(elsewhere)
+    }
+
+    /// Looks whether the sessions here are still owned here, and parts with those that are not. Those that the store does
+    /// not know are written to it again if it has `forgotten` what it held.
+    ///
+    /// # Errors
+    /// [`StoreError`] if the store cannot be asked; what was not looked at stays as it is.
+    pub async fn reconcile(&self, forgotten: bool) -> Result<(), StoreError> {
+        let live: Vec<_> = self.live.values();
+        for page in live.chunks(PAGE) {
+            let keyed: Vec<_> =
+                page.iter().filter_map(|session| Some((session, session.store_key()?.clone()))).collect();
+            let epochs =
+                self.stores.sessions.epochs(keyed.iter().map(|(_, key)| key.clone()).collect()).await?;
+            for ((session, key), epoch) in keyed.into_iter().zip(epochs) {
+                match epoch {
+                    Some(epoch) if epoch == session.epoch => {}
+                    None if forgotten => self.write_again(session, key).await?,
+                    None | Some(_) => {
+                        self.part_with(session, EndReason::Lost);
+                    }
+                }
+            }
+        }
+        Ok(())
+    }
+
+    async fn write_again(&self, session: &Arc<Session<A>>, key: SessionKey) -> Result<(), StoreError> {
+        if session.ended.is_cancelled() {
+            return Ok(());
+        }
+        match self.stores.sessions.create(key, self.record_of(session)).await {
+            // Somebody adopted what was written a moment ago.
+            Err(StoreError::Fenced) => {
+                self.part_with(session, EndReason::Lost);
+                Ok(())
+            }
+            other => other,
+        }
+    }
+
+    /// What a live session's record says.
+    fn record_of(&self, session: &Session<A>) -> Record {
+        Record {
+            binding: session.binding.principal,
+            endpoint: session.binding.endpoint.as_ref().into(),
+            initialize: session.greeting.params.clone(),
+            revision: session.greeting.revision.as_str().into(),
+            initialized: session.is_initialized(),
+            log_level: session.log_level(),
+            subscriptions: session.attached.subscriptions(),
+            servers: session.attached.servers(),
+            lifetime: self.lifetime(),
+            age: session.age(),
+            idle_for: session.idle_for(),
+            owner: Some(self.membership.replica.clone()),
+            epoch: session.epoch,
+        }
+    }
+}

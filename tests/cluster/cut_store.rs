@@ -1,0 +1,125 @@
+//! One store as several replicas reach it, each over a way of its own that can be cut.
+
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering::Relaxed};
+use std::time::Duration;
+
+use mcpgate::store::change_bus::Changed;
+use mcpgate::store::event_log::{EntryId, LogEntry};
+use mcpgate::store::leases::{Counts, Generation, Lease};
+use mcpgate::store::sessions::Change;
+use mcpgate::store::{
+    ChangeBus, Epoch, EventLog, Leases, Record, ReplicaId, SessionKey, SessionStore, StoreError, Stored,
+    Stores,
+};
+use tokio::sync::broadcast;
+
+/// One replica's way to the store.
+pub(crate) struct Way {
+    store: Stores,
+    cut: AtomicBool,
+}
+
+// === impl Way ===
+
+impl Way {
+    /// A way to `store`.
+    pub(crate) fn to(store: &Stores) -> Arc<Self> {
+        Arc::new(Self { store: store.clone(), cut: AtomicBool::new(false) })
+    }
+
+    /// The store as it is reached on this way.
+    pub(crate) fn stores(self: &Arc<Self>) -> Stores {
+        Stores { sessions: self.clone(), log: self.clone(), leases: self.clone(), bus: self.clone() }
+    }
+
+    /// Cuts it, or mends it.
+    pub(crate) fn set_cut(&self, cut: bool) {
+        self.cut.store(cut, Relaxed);
+    }
+
+    /// What a store in memory does is done when it is asked.
+    fn or_cut<'a, T: Send + 'a>(&self, stored: impl FnOnce() -> Stored<'a, T>) -> Stored<'a, T> {
+        if self.cut.load(Relaxed) { Box::pin(async { Err(StoreError::Unreachable) }) } else { stored() }
+    }
+}
+
+impl SessionStore for Way {
+    fn create(&self, key: SessionKey, record: Record) -> Stored<'_, ()> {
+        self.or_cut(|| self.store.sessions.create(key, record))
+    }
+
+    fn load(&self, key: SessionKey) -> Stored<'_, Option<Record>> {
+        self.or_cut(|| self.store.sessions.load(key))
+    }
+
+    fn change(&self, key: SessionKey, epoch: Epoch, change: Change) -> Stored<'_, ()> {
+        self.or_cut(|| self.store.sessions.change(key, epoch, change))
+    }
+
+    fn adopt(&self, key: SessionKey, from: Epoch, by: ReplicaId) -> Stored<'_, Epoch> {
+        self.or_cut(|| self.store.sessions.adopt(key, from, by))
+    }
+
+    fn release(&self, key: SessionKey, epoch: Epoch) -> Stored<'_, ()> {
+        self.or_cut(|| self.store.sessions.release(key, epoch))
+    }
+
+    fn remove(&self, key: SessionKey) -> Stored<'_, Option<Record>> {
+        self.or_cut(|| self.store.sessions.remove(key))
+    }
+
+    fn take_expired(&self, most: usize) -> Stored<'_, Vec<(SessionKey, Record)>> {
+        self.or_cut(|| self.store.sessions.take_expired(most))
+    }
+
+    fn epochs(&self, keys: Vec<SessionKey>) -> Stored<'_, Vec<Option<Epoch>>> {
+        self.or_cut(|| self.store.sessions.epochs(keys))
+    }
+}
+
+impl EventLog for Way {
+    fn append(&self, key: SessionKey, entries: Vec<LogEntry>) -> Stored<'_, ()> {
+        self.or_cut(|| self.store.log.append(key, entries))
+    }
+
+    fn forget(&self, key: SessionKey, epoch: Epoch, entries: Vec<EntryId>) -> Stored<'_, ()> {
+        self.or_cut(|| self.store.log.forget(key, epoch, entries))
+    }
+
+    fn read(&self, key: SessionKey, after: Option<EntryId>, most: usize) -> Stored<'_, Vec<LogEntry>> {
+        self.or_cut(|| self.store.log.read(key, after, most))
+    }
+}
+
+impl Leases for Way {
+    fn take(&self, lease: Lease, time: Duration) -> Stored<'_, Generation> {
+        self.or_cut(|| self.store.leases.take(lease, time))
+    }
+
+    fn extend(&self, replica: ReplicaId, counts: Counts, time: Duration) -> Stored<'_, Generation> {
+        self.or_cut(|| self.store.leases.extend(replica, counts, time))
+    }
+
+    fn give_up(&self, replica: ReplicaId) -> Stored<'_, ()> {
+        self.or_cut(|| self.store.leases.give_up(replica))
+    }
+
+    fn find(&self, replica: ReplicaId) -> Stored<'_, Option<Lease>> {
+        self.or_cut(|| self.store.leases.find(replica))
+    }
+
+    fn all(&self) -> Stored<'_, Vec<Lease>> {
+        self.or_cut(|| self.store.leases.all())
+    }
+}
+
+impl ChangeBus for Way {
+    fn publish(&self, changed: Changed) -> Stored<'_, ()> {
+        self.or_cut(|| self.store.bus.publish(changed))
+    }
+
+    fn subscribe(&self) -> broadcast::Receiver<Changed> {
+        self.store.bus.subscribe()
+    }
+}
