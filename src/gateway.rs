@@ -1,5 +1,6 @@
 //! The composition root: the only place that knows every layer. Builds, serves, drains.
 
+mod company;
 mod reload;
 mod seal_keys;
 
@@ -15,17 +16,19 @@ use tokio_util::task::TaskTracker;
 
 use crate::admin::{self, Readiness};
 use crate::catalog::Endpoint;
-use crate::http::{BuildError, Edge, serve};
+use crate::http::{BuildError, Edge, peer, serve};
 use crate::relay::Relay;
-use crate::session::Membership;
 use crate::settings::Settings;
-use crate::store::{Sealer, Stores};
+use crate::store::Sealer;
 use crate::telemetry::Metrics;
 use crate::upstream::Connector;
 use crate::upstream::http::HttpClient;
 use crate::upstream::stdio::{Guard, Patience};
 
+pub use company::{Company, FORMATS, Joining};
 pub use reload::{Reload, Reloading};
+
+use company::Peering;
 
 /// How long the last tasks may take to end after everything was told to.
 const LAST_WORDS: Duration = Duration::from_secs(2);
@@ -36,6 +39,7 @@ pub struct Gateway {
     sealer: Arc<Sealer>,
     relay: Arc<Relay>,
     edge: Arc<Edge>,
+    peering: Option<Peering>,
     metrics: Arc<Metrics>,
     tasks: TaskTracker,
     /// Cancelled when no new sessions are taken.
@@ -79,20 +83,20 @@ impl Gateway {
     /// # Errors
     /// [`BuildError`]
     pub fn build(settings: Settings, listen: SocketAddr, watch: Watch) -> Result<Self, BuildError> {
-        Self::over(settings, listen, watch, Stores::memory(), Membership::alone())
+        Self::among(settings, listen, watch, Company::none())
     }
 
-    /// The same over a store that may be shared with other replicas.
+    /// The same for one that may be one of several.
     ///
     /// # Errors
     /// [`BuildError`]
-    pub fn over(
+    pub fn among(
         settings: Settings,
         listen: SocketAddr,
         watch: Watch,
-        stores: Stores,
-        membership: Membership,
+        company: Company,
     ) -> Result<Self, BuildError> {
+        let Company { stores, membership, peering } = company;
         let tasks = TaskTracker::new();
         let servers = settings.servers.iter().map(|s| s.name.as_str());
         let endpoints = Endpoint::all(&settings);
@@ -114,10 +118,18 @@ impl Gateway {
             metrics.clone(),
         );
         let draining = CancellationToken::new();
-        let edge =
-            Edge::new(&settings, listen, relay.clone(), tasks.clone(), metrics.clone(), draining.clone())?;
+        let forwarder = peering.as_ref().map(|peering| peering.forwarder(&tasks));
+        let edge = Edge::new(
+            &settings,
+            listen,
+            relay.clone(),
+            tasks.clone(),
+            metrics.clone(),
+            forwarder,
+            draining.clone(),
+        )?;
         let closing = CancellationToken::new();
-        Ok(Self { settings, sealer, relay, edge, metrics, tasks, draining, closing })
+        Ok(Self { settings, sealer, relay, edge, peering, metrics, tasks, draining, closing })
     }
 
     /// What carries its messages, for one who reads the config again.
@@ -138,7 +150,7 @@ impl Gateway {
     /// Serves until `stop`, then drains: readiness off, serve on for `shutdown.delay`, let running calls end for
     /// at most `shutdown.drain`, take leave of servers.
     pub async fn serve(self, listeners: Listeners, stop: impl Future<Output = Stop>) {
-        let Self { settings, sealer, relay, edge, metrics, tasks, draining, closing } = self;
+        let Self { settings, sealer, relay, edge, peering, metrics, tasks, draining, closing } = self;
         let (readiness, shown) = watch::channel(Readiness::Ready);
         let ended = CancellationToken::new();
         let watched = async {
@@ -152,6 +164,12 @@ impl Gateway {
             }
         };
         tasks.spawn(relay.clone().sweep_until(closing.clone()));
+        // Peers are served to the very end: whoever finds nobody here takes this replica for dead.
+        let peers = peer::Stop::default();
+        let (hops, forwarded) = (TaskTracker::new(), edge.router());
+        if let Some(peering) = peering {
+            hops.spawn(peering.serve(forwarded, hops.clone(), peers.clone()));
+        }
         // Apart from all other tasks: the lease is held until everything else has ended.
         let leased = CancellationToken::new();
         let holding = TaskTracker::new();
@@ -183,6 +201,11 @@ impl Gateway {
                 tracing::warn!("some tasks did not end in time");
             }
             leased.cancel();
+            peers.finish.cancel();
+            hops.close();
+            if tokio::time::timeout(LAST_WORDS, hops.wait()).await.is_err() {
+                peers.end.cancel();
+            }
             holding.close();
             let _ = tokio::time::timeout(LAST_WORDS, holding.wait()).await;
             ended.cancel();

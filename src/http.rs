@@ -6,6 +6,7 @@ mod accept;
 mod connection;
 mod cors;
 mod delete;
+pub mod forward;
 mod get;
 mod h2;
 mod headers;
@@ -14,6 +15,7 @@ mod mcp;
 mod metadata;
 mod modern;
 mod origin;
+pub mod peer;
 mod place;
 mod post;
 mod reply;
@@ -38,6 +40,7 @@ use crate::auth::{Authenticator, Reach, Unusable, key_client};
 use crate::relay::Relay;
 use crate::settings::{AuthSettings, LimitSettings, Settings};
 use crate::telemetry::Metrics;
+use forward::Forwarder;
 use origin::Origins;
 use request_id::RequestIds;
 
@@ -67,6 +70,8 @@ pub struct Edge {
     request_ids: RequestIds,
     tasks: TaskTracker,
     metrics: Arc<Metrics>,
+    /// The way to other replicas, if there are any.
+    forwarder: Option<Forwarder>,
     /// Cancelled once no new sessions are taken.
     draining: CancellationToken,
 }
@@ -91,6 +96,7 @@ impl Edge {
         relay: Arc<Relay>,
         tasks: TaskTracker,
         metrics: Arc<Metrics>,
+        forwarder: Option<Forwarder>,
         draining: CancellationToken,
     ) -> Result<Arc<Self>, BuildError> {
         let reach = Reach::from(listen);
@@ -106,6 +112,7 @@ impl Edge {
             request_ids: RequestIds::new(),
             tasks,
             metrics,
+            forwarder,
             draining,
         }))
     }

@@ -57,7 +57,7 @@ mod whereabouts;
 
 use std::collections::HashMap;
 use std::sync::Arc;
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 use arc_swap::ArcSwap;
 use tokio_util::sync::CancellationToken;
@@ -70,7 +70,7 @@ use crate::session::event::EventId;
 use crate::session::streams::ResumeError;
 use crate::session::{Membership, Reader, Sessions};
 use crate::settings::Settings;
-use crate::store::{Registry, Sealer, Stores};
+use crate::store::{Registry, ReplicaId, Sealer, Stores};
 use crate::telemetry::Metrics;
 use crate::tenancy::Principal;
 use crate::tenancy::principal::Issuer;
@@ -111,6 +111,8 @@ pub struct Relay {
     endpoints: ArcSwap<HashMap<Arc<str>, Arc<Endpoint>>>,
     sessions: Sessions<Conversation>,
     adopting: whereabouts::Adopting,
+    /// Since when owners of sessions cannot be reached.
+    missed: Registry<ReplicaId, Instant>,
     catalog: Catalog,
     /// Where last good catalogs are kept, if anywhere.
     files: Option<Files>,
@@ -163,6 +165,7 @@ impl Relay {
             endpoints: ArcSwap::from_pointee(by_path(settings)),
             sessions: Sessions::new(stores, membership, settings.sessions.clone(), streams, metrics.clone()),
             adopting: whereabouts::Adopting::default(),
+            missed: Registry::new(),
             catalog,
             files,
             connector,

@@ -38,3 +38,5 @@ pub use routes::Owner;
 pub use sessions::{EndReason, Sessions};
 pub use streams::Streams;
 pub use tenure::Tenure;
+
+pub use crate::store::Epoch;

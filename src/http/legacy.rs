@@ -28,7 +28,7 @@ use crate::settings::endpoints::SessionPolicy;
 use initialize::{initialize, not_opened};
 
 /// The most messages in a 2025-03-26 batch.
-const MOST_IN_BATCH: usize = 100;
+pub(super) const MOST_IN_BATCH: usize = 100;
 
 /// Whom messages belong to.
 enum Whose {

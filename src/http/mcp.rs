@@ -14,9 +14,11 @@ use http::header::CONTENT_LENGTH;
 use http::request::Parts;
 use http::{HeaderMap, Method, StatusCode};
 
+use super::forward::FromOwner;
+use super::peer::Hop;
 use super::reply::{Extra, Refused, empty, panicked};
 use super::request_id::RequestId;
-use super::{Edge, cors, delete, get, headers, origin, post, request_body};
+use super::{Edge, cors, delete, get, headers, origin, peer, post, request_body};
 use crate::auth::challenge::www_authenticate;
 use crate::auth::metadata::metadata_url;
 use crate::auth::{Reach, Refusal, RefusalKind};
@@ -57,6 +59,8 @@ pub(super) struct Admitted {
     pub(super) caller: Caller,
     pub(super) endpoint: Arc<Endpoint>,
     pub(super) request_id: RequestId,
+    /// Where it comes from, if another replica forwarded it.
+    pub(super) hop: Option<Hop>,
 }
 
 // === impl Admitted ===
@@ -71,7 +75,9 @@ impl Admitted {
 
 async fn enter(edge: &Arc<Edge>, path: &str, request: Request) -> Response {
     let request_id = edge.request_ids.next();
-    let (parts, body) = request.into_parts();
+    let (mut parts, body) = request.into_parts();
+    // What only replicas may say to each other is not heard from a caller.
+    peer::strip(&mut parts.headers);
     let origin_headers = parts.headers.contains_key(http::header::ORIGIN).then(|| parts.headers.clone());
     let method = label(&parts.method);
     // Caught here and not by a layer around it all, so that this answer too has its request id and says who may
@@ -104,7 +110,9 @@ pub(super) fn leave(
     mut response: Response,
     request_id: &RequestId,
 ) -> Response {
-    response.headers_mut().insert(REQUEST_ID, request_id.header());
+    if response.extensions_mut().remove::<FromOwner>().is_none() {
+        response.headers_mut().insert(REQUEST_ID, request_id.header());
+    }
     if edge.admission.load().origins.judge(request) == origin::Verdict::Allowed {
         cors::expose(request, response.headers_mut());
     }
@@ -114,7 +122,7 @@ pub(super) fn leave(
 async fn climb(
     edge: &Arc<Edge>,
     path: &str,
-    parts: Parts,
+    mut parts: Parts,
     body: Body,
     request_id: &RequestId,
 ) -> Result<Response, Refused> {
@@ -137,7 +145,8 @@ async fn climb(
         let message = format!("There is no MCP endpoint at {shown}.");
         Refused::caller(StatusCode::NOT_FOUND, "unknown_endpoint", message)
     })?;
-    let admitted = Admitted { parts, caller, endpoint, request_id: request_id.clone() };
+    let hop = parts.extensions.remove::<Hop>();
+    let admitted = Admitted { parts, caller, endpoint, request_id: request_id.clone(), hop };
     match admitted.parts.method {
         Method::POST => post::post(edge, admitted, body).await,
         _ if admitted.endpoint.sessions == SessionPolicy::Off => {

@@ -3,7 +3,7 @@
 use std::sync::Arc;
 use std::time::Duration;
 
-use axum::Router;
+pub use axum::Router;
 use axum::body::Body;
 use http::Request;
 use hyper::body::Incoming;

@@ -1,6 +1,7 @@
 //! Where a caller's session is: here, adopted if need be, or at another replica.
 
 use std::sync::Arc;
+use std::time::{Duration, Instant};
 
 use super::initialize::greeting_of;
 use super::{Caller, Conversation, Relay, Session, extensions};
@@ -8,7 +9,7 @@ use crate::catalog::Endpoint;
 use crate::protocol::revision::Revision;
 use crate::session::live::Greeting;
 use crate::session::{AdoptError, Adoptable, Binding, EndReason, Located, Owner, SessionId, Unlocated};
-use crate::store::{Epoch, Flight, Record, Registry, ReplicaId};
+use crate::store::{Epoch, Flight, Record, Registry, ReplicaId, StoreError};
 
 /// Adoptions that are under way: one for all who ask for the session.
 pub(super) type Adopting = Registry<SessionId, Flight<Result<Arc<Session>, AdoptError>>>;
@@ -34,6 +35,28 @@ pub enum Unplaced {
     NotAdopted(#[from] AdoptError),
 }
 
+// === impl Unplaced ===
+
+impl Unplaced {
+    /// The word in errors.
+    pub const fn reason(&self) -> &'static str {
+        match self {
+            Self::Unlocated(Unlocated::Store(error)) | Self::NotAdopted(AdoptError::Store(error)) => {
+                match error {
+                    StoreError::Unreachable => "store_unreachable",
+                    StoreError::Gone | StoreError::Fenced => "session_moving",
+                }
+            }
+            Self::Unlocated(Unlocated::NoLease(_)) | Self::NotAdopted(AdoptError::NoLease(_)) => "no_lease",
+            Self::Unlocated(Unlocated::Forgetful) => "store_begun_anew",
+            Self::NotAdopted(AdoptError::Raced) => "session_moving",
+            Self::NotAdopted(AdoptError::Unknown) => "record_unreadable",
+        }
+    }
+}
+
+/// How long an owner cannot be reached before it is asked to give a session up.
+const UNREACHED: Duration = Duration::from_secs(10);
 /// How often it is looked again where a session is when others took it meanwhile.
 const LOOKS: usize = 4;
 
@@ -131,6 +154,20 @@ impl Relay {
     /// Forgets who owns a session: a peer said that it does not.
     pub fn forget_owner(&self, id: &SessionId) {
         self.sessions.forget_route(id);
+    }
+
+    /// Notes that a session's owner cannot be reached, though it may live: after [`UNREACHED`] it is asked for the session
+    /// through the store.
+    pub fn missed(self: &Arc<Self>, owner: &ReplicaId, id: &SessionId) {
+        let now = Instant::now();
+        let since = self.missed.get_or_insert_with(owner.clone(), || now);
+        // What was missed long ago says nothing of now.
+        if now.duration_since(since) > UNREACHED * 6 {
+            self.missed.insert(owner.clone(), now);
+        } else if now.duration_since(since) > UNREACHED {
+            let (relay, id) = (self.clone(), id.clone());
+            self.tasks.spawn(async move { relay.sessions.ask_for(&id).await });
+        }
     }
 
     /// Takes over a session that is free, once for all who wait for it.

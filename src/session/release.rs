@@ -60,6 +60,13 @@ impl<A: Attachment> Sessions<A> {
         Ok(None)
     }
 
+    /// Asks the owner of a session to give it up, through the store.
+    pub async fn ask_for(&self, id: &SessionId) {
+        for key in self.membership.keys.of(id) {
+            self.tell(Changed::Wanted(key)).await;
+        }
+    }
+
     /// A session was ended by another replica's hand.
     pub fn ended_elsewhere(&self, key: &SessionKey) {
         self.routes.forget(key);

@@ -17,4 +17,5 @@ mod http_server;
 
 mod adopting;
 mod cut_store;
+mod forwarding;
 mod replicas;

@@ -3,10 +3,10 @@
 use std::sync::Arc;
 use std::time::Duration;
 
-use mcpgate::session::{Membership, SessionKeys, Tenure};
-use mcpgate::store::leases::{Counts, Lease};
+use mcpgate::gateway::{Company, Joining};
+use mcpgate::store::Stores;
 use mcpgate::store::seal::SealKey;
-use mcpgate::store::{ReplicaId, Stores};
+use tokio::net::TcpListener;
 
 use crate::client::Client;
 use crate::cut_store::Way;
@@ -38,19 +38,13 @@ impl Cluster {
     /// Starts a replica; it may adopt sessions when this returns.
     pub(crate) async fn replica(&self, setup: Setup) -> Replica {
         let way = Way::to(&self.store);
-        let lease = Lease {
-            replica: ReplicaId::fresh(),
-            address: "127.0.0.1:1".into(),
-            key_hash: [0; 32],
-            proof: [0; 32],
-            formats: (1, 1),
-            config_hash: [0; 32],
-            counts: Counts::default(),
-        };
-        let keys = Arc::new(SessionKeys::new(std::slice::from_ref(&self.key)));
-        let membership = Membership::among_peers(lease, Tenure::new(LEASE), keys);
-        let tenure = membership.tenure.clone();
-        let gateway = setup.start_over(way.stores(), membership).await;
+        let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
+        let address = listener.local_addr().unwrap().to_string();
+        let keys = vec![self.key.clone()];
+        let joining = Joining { address, listener, keys, lease: LEASE, config_hash: [0; 32] };
+        let company = Company::join(way.stores(), joining).unwrap();
+        let tenure = company.tenure();
+        let gateway = setup.start_among(company).await;
         let ready = async {
             while !tenure.may_adopt() || tenure.is_forgetful() {
                 tokio::time::sleep(Duration::from_millis(10)).await;

@@ -10,14 +10,12 @@ use std::net::SocketAddr;
 use std::sync::Arc;
 use std::time::Duration;
 
-use mcpgate::gateway::{Gateway, Listeners, Stop, Watch};
+use mcpgate::gateway::{Company, Gateway, Listeners, Stop, Watch};
 use mcpgate::protocol::revision::Revision;
-use mcpgate::session::Membership;
 use mcpgate::settings::servers::{
     HttpSettings, Isolation, ProtocolSetting, StdioSettings, TimeoutSettings, TransportSettings,
 };
 use mcpgate::settings::{ServerSettings, Settings};
-use mcpgate::store::Stores;
 use tokio::net::TcpListener;
 use tokio_util::sync::CancellationToken;
 use tokio_util::task::TaskTracker;
@@ -203,15 +201,15 @@ impl Setup {
 
     /// Starts it.
     pub(crate) async fn start(self) -> TestGateway {
-        self.start_over(Stores::memory(), Membership::alone()).await
+        self.start_among(Company::none()).await
     }
 
     /// Starts it as one of several replicas.
-    pub(crate) async fn start_over(self, stores: Stores, membership: Membership) -> TestGateway {
+    pub(crate) async fn start_among(self, company: Company) -> TestGateway {
         let listener = TcpListener::bind("127.0.0.1:0").await.expect("a port");
         let address = listener.local_addr().expect("an address");
         let known_as = self.known_as.unwrap_or(address);
-        let gateway = Gateway::over(self.settings, known_as, Watch::Nobody, stores, membership);
+        let gateway = Gateway::among(self.settings, known_as, Watch::Nobody, company);
         let gateway = gateway.expect("a gateway");
         let (metrics, relay) = (gateway.metrics(), gateway.relay());
         let admin = TcpListener::bind("127.0.0.1:0").await.expect("a port");

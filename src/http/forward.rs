@@ -1,0 +1,216 @@
+//! Forwarding a request to the replica that owns its session, unchanged, and giving its answer back.
+//!
+//! Only what surely was not delivered is tried again. What may have run ends as `outcome unknown`.
+
+mod body;
+mod hold;
+
+use std::net::{Ipv4Addr, SocketAddr};
+use std::sync::Arc;
+use std::time::Duration;
+
+use arc_swap::ArcSwap;
+use axum::body::Body;
+use axum::response::Response;
+use bytes::Bytes;
+use http::header::CONTENT_TYPE;
+use http::{HeaderValue, Method, Request, StatusCode};
+
+use super::Edge;
+use super::mcp::Admitted;
+use super::peer::KeyHash;
+use super::peer::{Hop, HopBody, HopError, PeerAddress, PeerClient, Replica, is_proven};
+use super::reply::{Refused, empty, json};
+use crate::protocol::envelope::Message;
+use crate::protocol::error::{Code, Layer, RpcError};
+use crate::session::Owner;
+use crate::telemetry::metrics::cluster::Forward;
+use body::Streamed;
+pub use hold::Hold;
+
+/// The way to other replicas.
+#[derive(Debug)]
+pub struct Forwarder {
+    client: PeerClient,
+    /// This replica.
+    this: Replica,
+    keys: ClusterKeys,
+    /// Requests that wait until it is clear whether their owner lives.
+    pub(super) hold: Hold,
+    /// How long an owner may be silent before it is taken for dead.
+    lease: Duration,
+}
+
+/// The secrets that replicas know each other by; the first proves, all verify.
+pub type ClusterKeys = Arc<ArcSwap<Vec<[u8; 32]>>>;
+
+/// How long a JSON answer of another replica may be, bytes: the largest that a server may send, and what is put around.
+const MOST_JSON: usize = 256 << 20;
+
+/// Why a request has no answer of its owner.
+#[derive(Debug)]
+pub(super) enum NotForwarded {
+    /// It owns the session no longer: look again.
+    NotOwner,
+    /// It is proven dead: its sessions can be adopted.
+    Dead,
+    /// Nothing was delivered, and nothing is known.
+    Unreachable(HopError),
+    /// The request may have run: this says so.
+    Unknown(Box<Response>),
+}
+
+// === impl Forwarder ===
+
+impl Forwarder {
+    /// A way over `client` for the replica `this`.
+    pub fn new(client: PeerClient, this: Replica, keys: ClusterKeys, lease: Duration) -> Self {
+        Self { client, this, keys, hold: Hold::new(), lease }
+    }
+
+    /// How long a request may be held.
+    pub(super) fn patience(&self) -> Duration {
+        self.lease + Duration::from_secs(1)
+    }
+
+    /// This replica.
+    pub(super) fn this(&self) -> &Replica {
+        &self.this
+    }
+
+    /// Sends a request to its session's owner.
+    pub(super) async fn forward(
+        &self,
+        edge: &Edge,
+        admitted: &Admitted,
+        body: &Bytes,
+        owner: &Owner,
+    ) -> Result<Response, NotForwarded> {
+        let sent = self.send(admitted, body, owner).await;
+        let counted = match &sent {
+            Ok(_) => Forward::Ok,
+            Err(HopError::NotOwner) => Forward::NotOwner,
+            Err(HopError::Broken(_)) => Forward::Broken,
+            Err(_) => Forward::Unreachable,
+        };
+        edge.metrics.cluster().forwarded(counted);
+        match sent {
+            Ok(answer) => self.answer(admitted, body, answer).await,
+            Err(HopError::NotOwner) => Err(NotForwarded::NotOwner),
+            Err(HopError::Broken(why)) => Err(unknown(admitted, body, &why)),
+            Err(error) if error.proves_death() => Err(NotForwarded::Dead),
+            Err(error) => Err(NotForwarded::Unreachable(error)),
+        }
+    }
+
+    async fn send(
+        &self,
+        admitted: &Admitted,
+        body: &Bytes,
+        owner: &Owner,
+    ) -> Result<http::Response<HopBody>, HopError> {
+        let to = self.address(owner).await?;
+        let hop = Hop {
+            // Nothing that the owner decides depends on it yet.
+            edge_peer: SocketAddr::from((Ipv4Addr::UNSPECIFIED, 0)),
+            replica: to.replica.clone(),
+            epoch: Some(owner.epoch.0),
+            hops: 1,
+            from: self.this.clone(),
+        };
+        let mut request = Request::new(body.clone());
+        *request.method_mut() = admitted.parts.method.clone();
+        *request.uri_mut() = admitted.parts.uri.clone();
+        *request.headers_mut() = admitted.parts.headers.clone();
+        self.client.send(&to, &hop, &request).await
+    }
+
+    /// Where the owner listens. A lease that no cluster key proves leads to a stranger.
+    async fn address(&self, owner: &Owner) -> Result<PeerAddress, HopError> {
+        let replica = Replica::parse(&owner.replica.0).map_err(|_| HopError::Stranger)?;
+        let key_hash = KeyHash(owner.key_hash);
+        let keys = self.keys.load();
+        if !is_proven(keys.iter(), &replica, key_hash, &owner.proof) {
+            return Err(HopError::Stranger);
+        }
+        drop(keys);
+        let address = resolve(&owner.address).await?;
+        Ok(PeerAddress { replica, address, key_hash })
+    }
+
+    async fn answer(
+        &self,
+        admitted: &Admitted,
+        body: &Bytes,
+        answer: http::Response<HopBody>,
+    ) -> Result<Response, NotForwarded> {
+        let (mut head, answered) = answer.into_parts();
+        head.extensions.insert(FromOwner);
+        head.version = http::Version::HTTP_11;
+        if is_stream(head.headers.get(CONTENT_TYPE)) {
+            let streamed = Streamed::new(answered, self.lease);
+            return Ok(Response::from_parts(head, Body::new(streamed)));
+        }
+        match body::whole(answered, MOST_JSON).await {
+            Ok(bytes) => Ok(Response::from_parts(head, Body::from(bytes))),
+            Err(why) => Err(unknown(admitted, body, &why)),
+        }
+    }
+}
+
+/// Marks an answer that another replica gave: it has its request id already, under which that replica's log has more.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct FromOwner;
+
+async fn resolve(address: &str) -> Result<SocketAddr, HopError> {
+    if let Ok(address) = address.parse() {
+        return Ok(address);
+    }
+    let connect = |error| HopError::Unreachable(super::peer::NoWay::Connect(Arc::new(error)));
+    let mut found = tokio::net::lookup_host(address).await.map_err(connect)?;
+    found.next().ok_or_else(|| connect(std::io::Error::from(std::io::ErrorKind::NotFound)))
+}
+
+fn is_stream(content_type: Option<&HeaderValue>) -> bool {
+    content_type.is_some_and(|value| value.as_bytes().starts_with(b"text/event-stream"))
+}
+
+/// The answer to a request that may have run at its owner (promise 3: it is never sent again).
+fn unknown(admitted: &Admitted, body: &Bytes, why: &str) -> NotForwarded {
+    tracing::warn!(
+        request.id = admitted.request_id.as_str(),
+        layer = "gateway",
+        reason = "outcome_unknown",
+        "a request that was forwarded to its session's owner has no answer: {why}"
+    );
+    NotForwarded::Unknown(Box::new(if admitted.parts.method == Method::POST {
+        let error = || {
+            let message = "The replica that owns this session failed while it served this request; its outcome is unknown.";
+            let mut error = RpcError::new(Code::Internal, "outcome_unknown", message);
+            error.layer = Layer::Gateway;
+            error
+        };
+        let of = |id: &str| error().to_message(Some(id), Some(admitted.request_id.as_str()));
+        match Message::parse(body.clone()) {
+            Ok(Message::Request(request)) => json(StatusCode::OK, of(request.id())),
+            // Nobody waits for word of these, and they must not come again.
+            Ok(Message::Notification(_) | Message::Response(_)) => empty(StatusCode::ACCEPTED),
+            Err(_) => {
+                let parts = crate::protocol::envelope::batch(body, super::legacy::MOST_IN_BATCH);
+                let ids = parts.into_iter().flatten().filter_map(|part| match Message::parse(part) {
+                    Ok(Message::Request(request)) => Some(of(request.id())),
+                    _ => None,
+                });
+                let all: Vec<Bytes> = ids.collect();
+                match all.is_empty() {
+                    true => empty(StatusCode::ACCEPTED),
+                    false => json(StatusCode::OK, [&b"["[..], &all.join(&b","[..]), b"]"].concat().into()),
+                }
+            }
+        }
+    } else {
+        // A stream can be resumed.
+        let message = "The replica that owns this session failed while it answered; come back in a moment.";
+        Refused::unavailable("owner_unreachable", message).into_response(&admitted.request_id)
+    }))
+}
