@@ -84,3 +84,6 @@ impl std::fmt::Display for Replica {
         f.write_str(&self.0)
     }
 }
+
+#[cfg(test)]
+mod tests;

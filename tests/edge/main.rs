@@ -41,5 +41,6 @@ mod secrets;
 mod session_header;
 mod sizes;
 mod slow;
+mod smuggled;
 mod tokens;
 mod versions;

@@ -6,7 +6,7 @@
 
 pub(super) mod body;
 mod connection;
-mod dial;
+pub(super) mod dial;
 pub(super) mod limits;
 mod pool;
 

@@ -61,7 +61,7 @@ pub enum NoWay {
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Delivery {
     /// It surely did not arrive: it may be sent again.
-    None,
+    NotDelivered,
     /// It may have.
     Unknown,
 }
@@ -74,7 +74,7 @@ impl HopError {
         match self {
             Self::Broken(_) => Delivery::Unknown,
             Self::Refused | Self::Stranger | Self::Unreachable(_) | Self::NotOwner | Self::Busy => {
-                Delivery::None
+                Delivery::NotDelivered
             }
         }
     }

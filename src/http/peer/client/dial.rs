@@ -28,17 +28,17 @@ const RESET: usize = 4096;
 const SMALL_FRAMES: usize = 1 << 30;
 
 /// A connection over which the peer has answered a ping.
-pub(super) struct Dialed {
-    pub(super) sender: SendRequest<Bytes>,
-    pub(super) http: Http2<TlsStream<BufReader<TcpStream>>, Bytes>,
-    pub(super) pings: PingPong,
+pub(in crate::http::peer) struct Dialed {
+    pub(in crate::http::peer) sender: SendRequest<Bytes>,
+    pub(in crate::http::peer) http: Http2<TlsStream<BufReader<TcpStream>>, Bytes>,
+    pub(in crate::http::peer) pings: PingPong,
 }
 
 /// Makes a connection.
 ///
 /// # Errors
 /// What is known of the peer; nothing of any request was sent.
-pub(super) async fn dial(
+pub(in crate::http::peer) async fn dial(
     to: &PeerAddress,
     identity: &Identity,
     limits: &ClientLimits,
