@@ -16,7 +16,9 @@ use std::sync::Arc;
 
 use arc_swap::ArcSwap;
 use bytes::Bytes;
-use http::header::{CONNECTION, CONTENT_LENGTH, EXPECT, HOST, TE, TRANSFER_ENCODING, UPGRADE};
+use http::header::{
+    AUTHORIZATION, CONNECTION, CONTENT_LENGTH, COOKIE, EXPECT, HOST, TE, TRANSFER_ENCODING, UPGRADE,
+};
 use http::uri::PathAndQuery;
 use http::{HeaderMap, HeaderName, HeaderValue, Request, Response, Uri, Version};
 use tokio_util::task::TaskTracker;
@@ -28,6 +30,7 @@ use self::pool::{Kind, Pool};
 use super::error::{HopError, NoWay};
 use super::hop::{self, Hop};
 use super::{Identity, KeyHash, PeerAddress};
+use crate::protocol::header::{API_KEY, LAST_EVENT_ID, SESSION_ID};
 
 /// How many connections a request is tried on, as long as each surely did not take it.
 const TRIES: usize = 3;
@@ -42,6 +45,9 @@ const OF_THE_CONNECTION: [HeaderName; 8] = [
     HeaderName::from_static("keep-alive"),
     HeaderName::from_static("proxy-connection"),
 ];
+/// What tells callers apart, and their secrets. They go into no compression table: callers share the table, so that
+/// its hits would tell of one to another, and what comes once would push out what always comes.
+const NEVER_INDEXED: [HeaderName; 5] = [AUTHORIZATION, COOKIE, API_KEY, SESSION_ID, LAST_EVENT_ID];
 
 /// Sends requests to other replicas; clones share the connections.
 #[derive(Clone)]
@@ -94,6 +100,11 @@ impl PeerClient {
         Err(HopError::Unreachable(why))
     }
 
+    /// How many replicas it keeps connections to.
+    pub fn known(&self) -> usize {
+        self.0.pools.load().len()
+    }
+
     /// Whether a replica can be reached: makes a connection, if there is none.
     ///
     /// # Errors
@@ -136,7 +147,9 @@ fn head(hop: &Hop, request: &Request<Bytes>) -> Request<()> {
 fn copy(from: &HeaderMap, to: &mut HeaderMap) {
     for (name, value) in from {
         if !OF_THE_CONNECTION.contains(name) && !hop::is_ours(name) {
-            to.append(name.clone(), value.clone());
+            let mut value = value.clone();
+            value.set_sensitive(NEVER_INDEXED.contains(name));
+            to.append(name.clone(), value);
         }
     }
 }
@@ -160,14 +173,14 @@ impl Shared {
             return pool.clone();
         }
         let pool = Pool::new(to.clone());
-        let known = self.pools.rcu(|pools| {
+        self.pools.rcu(|pools| {
             let mut pools = HashMap::clone(pools);
-            if pools.get(&to.key_hash).is_none_or(|pool| pool.to != *to) {
+            if pools.get(&to.key_hash).is_none_or(|known| known.to != *to) {
                 pools.insert(to.key_hash, pool.clone());
             }
             pools
         });
-        drop(known);
+        // Who came first is who all use.
         self.pools.load().get(&to.key_hash).filter(|known| known.to == *to).cloned().unwrap_or(pool)
     }
 

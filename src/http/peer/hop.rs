@@ -99,7 +99,9 @@ impl Hop {
         // A replica's id is made of characters that headers take, and so is an address.
         let peer = self.edge_peer.to_string();
         for (name, text) in [(&TO, self.replica.as_str()), (&FROM, self.from.as_str()), (&PEER, &peer)] {
-            if let Ok(value) = HeaderValue::from_str(text) {
+            if let Ok(mut value) = HeaderValue::from_str(text) {
+                // Each caller has its own: nothing to remember for compression.
+                value.set_sensitive(name == PEER);
                 headers.insert(name, value);
             }
         }

@@ -90,7 +90,7 @@ async fn an_unused_connection_is_closed_and_its_replica_forgotten() {
     assert_eq!(edge.text(&owner.to, post("x")).await, "x");
     edge.tasks.close();
     within(edge.tasks.wait()).await;
-    assert!(edge.client.0.pools.load().is_empty());
+    assert_eq!(edge.client.known(), 0);
     edge.tasks.reopen();
     assert_eq!(edge.text(&owner.to, post("x")).await, "x");
     assert_eq!(owner.leases.asked.load(Relaxed), 2);
