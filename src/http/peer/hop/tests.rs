@@ -37,9 +37,9 @@ fn anything_missing_doubled_or_odd_is_refused() {
         let name = HeaderName::from_bytes(name.as_bytes()).expect("a name");
         let mut missing = written(|headers| drop(headers.remove(&name)));
         assert!(matches!(Hop::take(&mut missing), Err(MalformedHop::Missing(_))), "{name}");
-        let mut doubled = written(|headers| drop(headers.append(&name, HeaderValue::from_static("1"))));
+        let mut doubled = written(|headers| assert!(headers.append(&name, HeaderValue::from_static("1"))));
         assert!(matches!(Hop::take(&mut doubled), Err(MalformedHop::Unreadable(_))), "{name}");
-        let mut odd = written(|headers| drop(headers.insert(&name, HeaderValue::from_static("\u{7f}"))));
+        let mut odd = written(|headers| drop(headers.insert(&name, HeaderValue::from_static("?"))));
         assert!(Hop::take(&mut odd).is_err(), "{name}");
     }
     let epoch = HeaderValue::from_static("-1");
@@ -69,6 +69,7 @@ fn whatever_begins_like_the_set_is_stripped() {
         headers.insert("accept", HeaderValue::from_static("*/*"));
     });
     strip(&mut headers);
-    let left: Vec<_> = headers.keys().map(HeaderName::as_str).collect();
-    assert_eq!(left, ["mcpgate-hops", "accept"]);
+    let mut left: Vec<_> = headers.keys().map(HeaderName::as_str).collect();
+    left.sort_unstable();
+    assert_eq!(left, ["accept", "mcpgate-hops"]);
 }

@@ -51,6 +51,7 @@ async fn an_address_reused_by_another_replica_proves_death_and_gets_nothing() {
     assert_eq!(edge.text(&old.to, post("one")).await, "one");
     old.stop.end.cancel();
     within(old.tasks.wait()).await;
+    until(|| edge.client.known() == 0).await;
     let listener = TcpListener::bind(old.to.address).await.expect("the port is free again");
     let new = Owner::listen(listener, echo(), ServeLimits::default()).knows(&edge);
     let error = edge.send(&old.to, post("two")).await.expect_err("it is another one");
@@ -189,8 +190,12 @@ async fn a_goaway_before_any_request_costs_nothing() {
         peer.idle().await
     })
     .await;
-    assert_eq!(answer.expect("an answer"), "well");
-    assert!((1..=2).contains(&heads), "{heads}");
+    // It may come even before the connection is used; either way nothing was delivered there.
+    match answer {
+        Ok(answer) => assert_eq!(answer, "well"),
+        Err(error) => assert_eq!(error.delivery(), Delivery::NotDelivered, "{error}"),
+    }
+    assert!(heads <= 2, "{heads}");
 }
 
 #[tokio::test]
