@@ -6,8 +6,10 @@
 pub mod auth;
 mod calendar;
 mod check;
+pub mod cluster;
 pub mod endpoints;
 mod environment;
+mod hash;
 mod hosts;
 mod interpolate;
 mod load;
@@ -17,6 +19,7 @@ mod resolve;
 mod schema;
 pub mod servers;
 mod sources;
+pub mod store;
 mod tree;
 mod units;
 pub mod watch;
@@ -30,6 +33,7 @@ use std::time::Duration;
 use url::Url;
 
 pub use auth::AuthSettings;
+pub use cluster::{ClusterKey, ClusterSettings};
 pub use endpoints::EndpointSettings;
 pub use environment::Environment;
 pub use load::{Loaded, Loader};
@@ -37,6 +41,7 @@ pub use problem::{Problems, Remark};
 pub use schema::{markdown, schema};
 pub use servers::ServerSettings;
 pub use sources::Sources;
+pub use store::{RedisSettings, StoreSettings};
 pub use tree::Position;
 
 /// Everything the gateway is told by its configuration.
@@ -48,6 +53,10 @@ pub struct Settings {
     pub public_url: Option<Url>,
     /// Where health and metrics are served; `None` serves none.
     pub admin: Option<SocketAddr>,
+    /// Where sessions are kept.
+    pub store: StoreSettings,
+    /// How replicas find and trust each other; there with [`StoreSettings::Redis`], and never without.
+    pub cluster: Option<ClusterSettings>,
     /// Ways in.
     pub auth: AuthSettings,
     /// Qualified names.
@@ -157,6 +166,8 @@ impl Default for Settings {
             listen: SocketAddr::from(([127, 0, 0, 1], 8080)),
             public_url: None,
             admin: Some(SocketAddr::from(([127, 0, 0, 1], 9090))),
+            store: StoreSettings::default(),
+            cluster: None,
             auth: AuthSettings::default(),
             names: NameSettings::default(),
             origins: Vec::new(),

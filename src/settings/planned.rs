@@ -3,10 +3,8 @@
 //! A key leaves this table in the change that builds what it promises.
 
 /// Paths (`*` stands for any name or item; a word that stands at a key is its last step) and the remedy.
-const PLANNED: [(&[&str], &str); 14] = [
+const PLANNED: [(&[&str], &str); 12] = [
     (&["include"], "write everything into one file"),
-    (&["cluster"], ONE_REPLICA),
-    (&["store", "redis"], ONE_REPLICA),
     (&["tenants"], "endpoints select servers and tools; auth.jwt[].tenants says for whom an issuer speaks"),
     (&["auth", "introspection"], "use auth.jwt or auth.apiKeys"),
     (&["endpoints", "*", "names"], "names.template holds for all endpoints"),
@@ -19,8 +17,6 @@ const PLANNED: [(&[&str], &str); 14] = [
     (&["mcpServers", "*", "tools", "describe"], "tools keep the server's own descriptions"),
     (&["mcpServers", "*", "tcp"], "a server is reached by command or url"),
 ];
-
-const ONE_REPLICA: &str = "a session lives on one replica; run one, with `store: memory`";
 
 /// The keys and what to do instead, in the order of the design.
 pub(super) fn planned() -> impl Iterator<Item = (&'static [&'static str], &'static str)> {

@@ -5,6 +5,8 @@ mod endpoints;
 mod extensions;
 mod keys;
 mod program;
+mod redis;
+mod replicas;
 mod rules;
 mod servers;
 
@@ -46,6 +48,7 @@ impl<'a> Resolver<'a> {
     pub(super) fn resolve(mut self, config: written::Config) -> Settings {
         let known: Vec<String> = config.mcp_servers.0.iter().map(|(name, _)| name.clone()).collect();
         let servers = self.servers(config.mcp_servers, &config.timeouts, config.limits.message.0);
+        let (store, cluster) = self.replicas(config.store, config.cluster);
         let settings = Settings {
             listen: config.listen.0,
             public_url: self.public_url(config.public_url.as_deref()),
@@ -53,6 +56,8 @@ impl<'a> Resolver<'a> {
                 written::Listen::Off => None,
                 written::Listen::At(address) => Some(address),
             },
+            store,
+            cluster,
             auth: self.auth(config.auth),
             names: config.names.into(),
             origins: self.origins(config.origins),

@@ -6,6 +6,7 @@
 mod address;
 mod admin;
 mod auth;
+mod cluster;
 mod endpoint;
 mod limits;
 mod named;
@@ -28,6 +29,7 @@ pub use address::{Address, Listen};
 pub use admin::Admin;
 pub(super) use auth::ASYMMETRIC;
 pub use auth::{Anonymous, ApiKeys, Auth, JwtIssuer, KeyFile, KeyLine};
+pub use cluster::{Cluster, ClusterKeys};
 pub use endpoint::{Endpoint, EndpointSessions, EndpointTools};
 pub use limits::Limits;
 pub use named::Named;
@@ -36,7 +38,7 @@ pub use secret::Secret;
 pub use server::{Isolation, Pool, Server, ServerTools, Shared};
 pub use sessions::Sessions;
 pub use shutdown::Shutdown;
-pub use store::Store;
+pub use store::{Redis, Sentinel, Store};
 pub use streams::Streams;
 pub use timeouts::{ServerTimeouts, Timeouts};
 
@@ -60,6 +62,8 @@ pub struct Config {
     pub admin: Admin,
     /// Where sessions and their streams are kept.
     pub store: Store,
+    /// How replicas of one gateway find and trust each other; needed with `store.redis`.
+    pub cluster: Option<Cluster>,
     /// Who may call, and how they show who they are.
     pub auth: Auth,
     /// The names under which callers see tools and prompts of several servers.

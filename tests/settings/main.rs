@@ -5,6 +5,7 @@
 mod command_line;
 mod files;
 mod mistakes;
+mod replicas;
 mod secrets;
 mod support;
 mod understood;

@@ -40,7 +40,7 @@ tenants; else one issuer could speak for all)
 mcpgate.yaml:11:7: auth.jwt[1].jwksUrl: is not https: whoever sits in between could put in keys of their own (write https)
 mcpgate.yaml:13:20: auth.jwt[1].algorithms[0]: is not an asymmetric algorithm (write one of RS256, RS384, RS512, PS256, \
 PS384, PS512, ES256, ES384, EdDSA)
-mcpgate.yaml:14:1: cluster: is not available in this version (a session lives on one replica; run one, with `store: memory`)
+mcpgate.yaml:14:10: cluster.keys: is missing (The secret keys that all replicas share; what they store and what clients carry is sealed with them)
 mcpgate.yaml:16:3: endpoints.mcp: is a path of the gateway itself (choose another name)
 mcpgate.yaml:16:20: endpoints.mcp.servers[0]: there is no server `githb` (did you mean `github`?)
 mcpgate.yaml:18:3: mcpServers.github: has both command and url (keep the one by which it is reached)
@@ -68,7 +68,7 @@ fn each_mistake_is_said_where_it_stands() {
         ("names: { maxLength: 9 }", "1:21: names.maxLength", "from 24 to 128 is wanted, not `9`"),
         ("names: { max_length: 48 }", "1:10: names.max_length", "did you mean `maxLength`?"),
         ("servers: {}", "1:1: servers", "did you mean `mcpServers`?"),
-        ("store: mem", "1:8: store", "`memory` is wanted, not `mem`"),
+        ("store: mem", "1:8: store", "`memory` or a mapping is wanted, not `mem`"),
         (
             "auth: { anonymous: always }",
             "1:20: auth.anonymous",
@@ -78,8 +78,7 @@ fn each_mistake_is_said_where_it_stands() {
         ("auth: { jwt: [x] }", "1:15: auth.jwt[0]", "a mapping is wanted"),
         ("auth: { apiKeys: {} }", "1:18: auth.apiKeys.file", "is missing"),
         // not in this version
-        ("store: { redis: { url: x } }", "1:10: store.redis", "is not available in this version"),
-        ("store: redis", "1:8: store", "is not available in this version"),
+        ("store: redis", "1:8: store", "`memory` or a mapping is wanted, not `redis`"),
         ("include: [a]", "1:1: include", "is not available in this version"),
         ("tenants: {}", "1:1: tenants", "is not available in this version"),
         // doors

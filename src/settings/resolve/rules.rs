@@ -39,6 +39,14 @@ fn doors(settings: &Settings, review: &mut Review) {
             review.problem(&admin, "is where callers come in (listen)", remedy);
         }
     }
+    let peers = settings.cluster.as_ref().map(|cluster| cluster.listen).filter(|listen| listen.port() != 0);
+    let others = [Some(("listen", settings.listen)), settings.admin.map(|admin| ("admin.listen", admin))];
+    if let Some((other, _)) =
+        others.into_iter().flatten().find(|(_, other)| peers.is_some_and(|peers| overlap(peers, *other)))
+    {
+        let remedy = "choose another port, so that only replicas speak there";
+        review.problem(&Path::of(["cluster", "listen"]), format!("is the address of {other}"), remedy);
+    }
     if !auth.jwt.is_empty() && settings.public_url.is_none() && !settings.listen.ip().is_loopback() {
         let what = "is missing: clients that sign in need to know the gateway's own address";
         review.problem(
