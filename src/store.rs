@@ -2,8 +2,8 @@
 //! all who wait.
 //!
 //! Every write for a session carries its epoch and is refused when the epoch is not current or the record is
-//! gone; so a session never has two writers. [`memory`] is the store of a single replica. All implementations pass
-//! one suite, `tests/store`.
+//! gone; so a session never has two writers. [`memory`] is the store of a single replica, [`redis`] that of several. All implementations
+//! pass one suite, `tests/store`.
 
 pub mod change_bus;
 pub mod event_log;
@@ -13,6 +13,7 @@ pub mod leases;
 pub mod lock;
 pub mod memory;
 pub mod record;
+pub mod redis;
 pub mod registry;
 pub mod seal;
 pub mod sessions;
@@ -26,6 +27,7 @@ pub use leases::Leases;
 pub use lock::lock;
 pub use memory::{MemoryBus, MemoryLeases, MemoryStore};
 pub use record::{Epoch, Lifetime, Record, ReplicaId, ServerState, SessionKey};
+pub use redis::{RedisBus, RedisLeases, RedisStore};
 pub use registry::Registry;
 pub use seal::Sealer;
 pub use sessions::SessionStore;

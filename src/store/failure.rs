@@ -17,4 +17,10 @@ pub enum StoreError {
     /// The store cannot be reached: 503 for who needs it.
     #[error("the session store is unreachable")]
     Unreachable,
+    /// The store has it, but this replica cannot read it: 503, and never "there is none".
+    #[error(
+        "the session store holds a value that this replica cannot read (give all replicas the same cluster keys, keep \
+         a replaced key in the file until the sessions of its time have ended, and run the newest version everywhere)"
+    )]
+    Unreadable,
 }

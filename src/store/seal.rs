@@ -10,7 +10,7 @@ use std::sync::Arc;
 use arc_swap::ArcSwap;
 use aws_lc_rs::aead::{AES_256_GCM_SIV, Aad, NONCE_LEN, Nonce, RandomizedNonceKey};
 use aws_lc_rs::digest::{SHA256, digest};
-use aws_lc_rs::rand;
+use aws_lc_rs::{hmac, rand};
 use base64::Engine as _;
 use base64::engine::general_purpose::URL_SAFE_NO_PAD;
 
@@ -32,8 +32,12 @@ pub struct Unsealed;
 struct Key {
     id: [u8; ID],
     key: RandomizedNonceKey,
+    /// For names; made from the same bytes.
+    naming: hmac::Key,
 }
 
+/// Bytes of a name.
+const NAME: usize = 16;
 /// Bytes of a key's id.
 const ID: usize = 4;
 /// The longest text that is looked at, bytes.
@@ -57,13 +61,18 @@ impl Sealer {
 
     /// Seals `plain`: only the same `purpose` and owner open it. The text is URL-safe.
     pub fn seal(&self, purpose: &'static str, owner: &[u8], plain: &[u8]) -> String {
+        URL_SAFE_NO_PAD.encode(self.seal_bytes(purpose, owner, plain))
+    }
+
+    /// Seals `plain` as [`Sealer::seal`] does, without making text of it.
+    pub fn seal_bytes(&self, purpose: &'static str, owner: &[u8], plain: &[u8]) -> Vec<u8> {
         let mut sealed = plain.to_vec();
         let keys = self.keys.load();
-        let Some(Key { id, key }) = keys.first() else { unreachable!("there is always a key") };
+        let Some(Key { id, key, .. }) = keys.first() else { unreachable!("there is always a key") };
         let Ok(nonce) = key.seal_in_place_append_tag(bound(purpose, owner), &mut sealed) else {
             unreachable!("only texts of many gigabytes cannot be sealed")
         };
-        URL_SAFE_NO_PAD.encode([&id[..], &nonce.as_ref()[..], &sealed[..]].concat())
+        [&id[..], &nonce.as_ref()[..], &sealed[..]].concat()
     }
 
     /// Opens what [`Sealer::seal`] gave.
@@ -74,7 +83,14 @@ impl Sealer {
         if text.len() > LONGEST {
             return Err(Unsealed);
         }
-        let bytes = URL_SAFE_NO_PAD.decode(text).map_err(|_| Unsealed)?;
+        self.open_bytes(purpose, owner, &URL_SAFE_NO_PAD.decode(text).map_err(|_| Unsealed)?)
+    }
+
+    /// Opens what [`Sealer::seal_bytes`] gave, however long it is.
+    ///
+    /// # Errors
+    /// [`Unsealed`]
+    pub fn open_bytes(&self, purpose: &'static str, owner: &[u8], bytes: &[u8]) -> Result<Vec<u8>, Unsealed> {
         let (id, rest) = bytes.split_at_checked(ID).ok_or(Unsealed)?;
         let (nonce, sealed) = rest.split_at_checked(NONCE_LEN).ok_or(Unsealed)?;
         let keys = self.keys.load();
@@ -83,6 +99,14 @@ impl Sealer {
         let mut sealed = sealed.to_vec();
         let plain = key.key.open_in_place(nonce, bound(purpose, owner), &mut sealed);
         plain.map(|plain| plain.to_vec()).map_err(|_| Unsealed)
+    }
+
+    /// Names for `text` that say nothing about it to who has no key: by each key, the one that seals first. What was
+    /// stored under a name is found under one of them, also after the keys have changed.
+    pub fn names(&self, purpose: &'static str, owner: &[u8], text: &[u8]) -> Vec<[u8; NAME]> {
+        let whole = [purpose.as_bytes(), b"\0", owner, b"\0", text].concat();
+        let name = |key: &Key| hmac::sign(&key.naming, &whole).as_ref().first_chunk().copied();
+        self.keys.load().iter().filter_map(name).collect()
     }
 }
 
@@ -102,7 +126,9 @@ impl fmt::Debug for Sealer {
 impl Key {
     fn of(key: &SealKey) -> Option<Self> {
         let id = *digest(&SHA256, &key.0).as_ref().first_chunk()?;
-        Some(Self { id, key: RandomizedNonceKey::new(&AES_256_GCM_SIV, &key.0).ok()? })
+        let naming = hmac::sign(&hmac::Key::new(hmac::HMAC_SHA256, &key.0), b"mcpgate names");
+        let naming = hmac::Key::new(hmac::HMAC_SHA256, naming.as_ref());
+        Some(Self { id, key: RandomizedNonceKey::new(&AES_256_GCM_SIV, &key.0).ok()?, naming })
     }
 }
 
@@ -171,5 +197,23 @@ mod tests {
         let text = Sealer::new(std::slice::from_ref(&old)).seal("state", b"", b"x");
         assert!(Sealer::new(&[new.clone(), old]).open("state", b"", &text).is_ok());
         assert_eq!(Sealer::new(&[new]).open("state", b"", &text), Err(Unsealed));
+    }
+
+    #[test]
+    fn bytes_of_any_length_are_sealed_too() {
+        let (sealer, plain) = (Sealer::new(&[]), vec![7; 2 * LONGEST]);
+        let sealed = sealer.seal_bytes("log", b"s", &plain);
+        assert_eq!(sealer.open_bytes("log", b"s", &sealed).as_deref(), Ok(&plain[..]));
+        assert_eq!(sealer.open_bytes("log", b"t", &sealed), Err(Unsealed));
+    }
+
+    #[test]
+    fn a_name_is_found_again_after_the_keys_have_changed() {
+        let (old, new) = (SealKey::fresh(), SealKey::fresh());
+        let before = Sealer::new(std::slice::from_ref(&old)).names("uri", b"s", b"a:1");
+        let after = Sealer::new(&[new, old]).names("uri", b"s", b"a:1");
+        assert_eq!(after.last(), before.first());
+        assert_ne!(after.first(), before.first());
+        assert_ne!(Sealer::new(&[]).names("uri", b"s", b"a:1"), before, "who has no key finds nothing");
     }
 }

@@ -8,6 +8,7 @@ mod children;
 pub mod cluster;
 mod eras;
 mod families;
+mod store;
 
 use std::fmt;
 use std::sync::Arc;
@@ -17,6 +18,7 @@ use arc_swap::ArcSwap;
 use prometheus::{IntCounter, Registry, TextEncoder};
 
 pub use eras::Translated;
+pub use store::{StoreFault, StoreOperation};
 
 use children::{EndpointChildren, Named, ServerChildren, Words};
 use cluster::Cluster;
@@ -338,6 +340,7 @@ impl Metrics {
         all.build_info.with_label_values(&[env!("CARGO_PKG_VERSION"), REVISION]).set(1);
         all.config_last_reload_successful.set(1);
         all.config_last_reload_success_timestamp_seconds.set(now());
+        store::start_at_zero(all);
         for revision in Revision::LEGACY {
             all.sessions_active.with_label_values(&[revision.as_str()]);
             all.sessions_created_total.with_label_values(&[revision.as_str()]);

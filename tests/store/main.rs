@@ -3,12 +3,19 @@
 //! A further implementation adds a module like `memory`, which says how its parts are made.
 
 #![expect(clippy::panic, clippy::indexing_slicing, reason = "a test stops where it fails")]
+#![allow(clippy::unwrap_used, reason = "a test stops where it fails")]
+
+#[path = "../support/process.rs"]
+mod process;
+#[path = "../support/redis.rs"]
+mod redis_server;
 
 mod change_bus;
 mod event_log;
 mod leases;
 mod sessions;
 
+use std::any::Any;
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -23,6 +30,8 @@ pub(crate) struct Parts {
     pub(crate) log: Arc<dyn EventLog>,
     pub(crate) leases: Arc<dyn Leases>,
     pub(crate) bus: Arc<dyn ChangeBus>,
+    /// What lives as long as they do.
+    pub(crate) _beneath: Option<Box<dyn Any + Send>>,
 }
 
 /// Makes a test of each promise, for the store that `$make` makes.
@@ -34,6 +43,46 @@ macro_rules! promises {
                 crate::$area::$promise($make).await;
             })+
         })+
+    };
+}
+
+/// Makes a test of every promise there is.
+macro_rules! all_promises {
+    ($make:expr) => {
+        promises! {
+            $make;
+            sessions:
+                what_is_created_is_loaded,
+                a_record_is_created_once,
+                changes_are_kept,
+                a_write_of_another_epoch_is_fenced,
+                of_two_adopters_one_wins,
+                a_session_has_its_age_by_the_stores_clock,
+                what_is_over_is_taken_once,
+                activity_keeps_a_session,
+                a_session_grows_too_old_whatever_happens,
+                epochs_are_told_in_order,
+                a_released_session_has_no_owner_and_fences_the_old_one,
+                what_was_removed_stays_gone;
+            event_log:
+                entries_are_read_in_order_and_by_page,
+                no_entry_without_a_record,
+                entries_of_another_epoch_are_fenced,
+                entries_are_added_in_order_all_or_none,
+                what_is_forgotten_is_not_read,
+                an_adopter_reads_what_was_there_and_goes_on,
+                a_log_ends_with_its_record;
+            leases:
+                a_lease_is_found_while_it_is_held,
+                a_heartbeat_extends_and_never_takes,
+                a_lease_runs_out_by_itself,
+                a_lease_that_is_given_up_is_gone,
+                a_new_start_is_a_new_lease;
+            change_bus:
+                all_who_listen_hear_of_a_change,
+                what_was_published_before_is_not_heard,
+                nobody_needs_to_listen;
+        }
     };
 }
 
@@ -49,44 +98,14 @@ mod memory {
             log: store,
             leases: Arc::new(MemoryLeases::new()),
             bus: Arc::new(MemoryBus::new()),
+            _beneath: None,
         }
     }
 
-    promises! {
-        super::parts();
-        sessions:
-            what_is_created_is_loaded,
-            a_record_is_created_once,
-            changes_are_kept,
-            a_write_of_another_epoch_is_fenced,
-            of_two_adopters_one_wins,
-            a_session_has_its_age_by_the_stores_clock,
-            what_is_over_is_taken_once,
-            activity_keeps_a_session,
-            a_session_grows_too_old_whatever_happens,
-            epochs_are_told_in_order,
-            a_released_session_has_no_owner_and_fences_the_old_one,
-            what_was_removed_stays_gone;
-        event_log:
-            entries_are_read_in_order_and_by_page,
-            no_entry_without_a_record,
-            entries_of_another_epoch_are_fenced,
-            entries_are_added_in_order_all_or_none,
-            what_is_forgotten_is_not_read,
-            an_adopter_reads_what_was_there_and_goes_on,
-            a_log_ends_with_its_record;
-        leases:
-            a_lease_is_found_while_it_is_held,
-            a_heartbeat_extends_and_never_takes,
-            a_lease_runs_out_by_itself,
-            a_lease_that_is_given_up_is_gone,
-            a_new_start_is_a_new_lease;
-        change_bus:
-            all_who_listen_hear_of_a_change,
-            what_was_published_before_is_not_heard,
-            nobody_needs_to_listen;
-    }
+    all_promises!(super::parts());
 }
+
+mod redis;
 
 /// Some session's key.
 pub(crate) fn key(n: u8) -> SessionKey {

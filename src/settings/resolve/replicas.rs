@@ -28,7 +28,8 @@ impl Resolver<'_> {
         cluster: Option<written::Cluster>,
     ) -> (StoreSettings, Option<ClusterSettings>) {
         let (at_store, at_cluster) = (Path::of(["store", "redis"]), Path::of(["cluster"]));
-        let lease = cluster.as_ref().map(|cluster| cluster.lease.0);
+        // One that is wrong itself is spoken of below.
+        let lease = cluster.as_ref().map(|cluster| cluster.lease.0).filter(|lease| is_lease(*lease));
         let several = matches!(store, written::Store::Redis(_));
         match (&store, &cluster) {
             (written::Store::Memory, Some(_)) => {
@@ -64,7 +65,7 @@ impl Resolver<'_> {
 
     fn cluster(&mut self, path: &Path, written: written::Cluster) -> Option<ClusterSettings> {
         let lease = written.lease.0;
-        if lease < LEASES.0 || lease > LEASES.1 {
+        if !is_lease(lease) {
             let remedy =
                 "write 5s; a shorter one takes a busy replica for dead, a longer one waits for a dead one";
             self.review.problem(&path.key("lease"), "is not between 1s and 1m", remedy);
@@ -121,6 +122,10 @@ impl Resolver<'_> {
         }
         Some(keys)
     }
+}
+
+fn is_lease(time: Duration) -> bool {
+    (LEASES.0..=LEASES.1).contains(&time)
 }
 
 /// `host:port`, with an IPv6 address in brackets.

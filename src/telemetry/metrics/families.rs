@@ -128,6 +128,13 @@ metrics! {
     tools_quarantined: IntGaugeVec["server"],
     /// Lists that a server failed to give.
     list_failures_total: IntCounterVec["server"],
+
+    /// Whether the store that replicas share can be reached; 0 with the store in memory.
+    store_connected: IntGauge,
+    /// How long operations of the store took.
+    store_operation_duration_seconds: HistogramVec["op"],
+    /// Operations of the store that failed, and why.
+    store_errors_total: IntCounterVec["op", "kind"],
 }
 
 /// The buckets of OpenTelemetry's MCP conventions, and three below for servers that are near.

@@ -1,0 +1,5 @@
+-- KEYS: record. Gives the server's time and the fields.
+local fields = redis.call('HGETALL', KEYS[1])
+if #fields == 0 then return false end
+local time = redis.call('TIME')
+return { time[1] * 1000 + math.floor(time[2] / 1000), fields }

@@ -1,0 +1,7 @@
+-- KEYS: record. ARGV: epoch.
+local epoch = redis.call('HGET', KEYS[1], 'e')
+if not epoch then return 0 end
+if epoch ~= ARGV[1] then return -1 end
+redis.call('HSET', KEYS[1], 'e', ARGV[1] + 1)
+redis.call('HDEL', KEYS[1], 'o')
+return 1
