@@ -32,7 +32,7 @@ pub(crate) async fn a_lease_is_found_while_it_is_held(Parts { leases, .. }: Part
     assert_eq!(leases.find(replica("a")).await, Ok(Some(lease("a"))));
     let mut all: Vec<_> = leases.all().await.expect("all").into_iter().map(|l| l.replica.0).collect();
     all.sort();
-    assert_eq!(all, ["a".into(), "b".into()]);
+    assert_eq!(all, [Box::<str>::from("a"), Box::from("b")]);
 }
 
 pub(crate) async fn a_heartbeat_extends_and_never_takes(Parts { leases, .. }: Parts) {

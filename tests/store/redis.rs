@@ -6,6 +6,7 @@ mod sealed;
 mod sentinel;
 mod tls;
 mod trouble;
+mod weight;
 
 use std::sync::Arc;
 use std::time::Duration;
