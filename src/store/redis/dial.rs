@@ -8,7 +8,7 @@ use std::time::Duration;
 use redis::aio::{ConnectionLike as _, MultiplexedConnection};
 use redis::cluster::ClusterClientBuilder;
 use redis::cluster_async::ClusterConnection;
-use redis::cluster_routing::{MultipleNodeRoutingInfo, RoutingInfo};
+use redis::cluster_routing::{MultipleNodeRoutingInfo, ResponsePolicy, RoutingInfo};
 use redis::io::tcp::TcpSettings;
 use redis::{
     AsyncConnectionConfig, Client, Cmd, ConnectionAddr, ConnectionInfo, IntoConnectionInfo as _,
@@ -216,14 +216,21 @@ impl Live {
         .and_then(Value::extract_error)
     }
 
-    /// Whether it still leads to a server that is in charge and answers.
+    /// Whether it still leads to a server that is in charge and answers; of a cluster one has to, since each node
+    /// speaks for its keys only.
     pub(super) async fn probe(&mut self, probe: &Cmd, timeout: Duration) -> Result<Vec<StoreRemark>, Why> {
-        let remarks = match self {
-            Self::Node(node) => role(node, timeout).await?,
-            Self::Cluster(_) => Vec::new(),
-        };
-        within(timeout, self.send(probe)).await?;
-        Ok(remarks)
+        match self {
+            Self::Node(node) => {
+                let remarks = role(node, timeout).await?;
+                within(timeout, self.send(probe)).await?;
+                Ok(remarks)
+            }
+            Self::Cluster(cluster) => {
+                let any = (MultipleNodeRoutingInfo::AllMasters, Some(ResponsePolicy::OneSucceeded));
+                within(timeout, cluster.route_command(cmd("PING"), RoutingInfo::MultiNode(any))).await?;
+                Ok(Vec::new())
+            }
+        }
     }
 
     /// What an operator should know about the server; not to be allowed to ask is no failure.

@@ -62,7 +62,7 @@ async fn a_node_that_is_gone_is_unreachable_for_its_sessions_only() {
         node.ask(&["CONFIG", "SET", "cluster-require-full-coverage", "no"]).await;
     }
     let mut settings = cluster.settings();
-    settings.timeout = std::time::Duration::from_secs(1);
+    settings.timeout = std::time::Duration::from_millis(500);
     let replica = Replica::of(&settings);
     for n in 0..64 {
         replica.store.create(key(n), record("a")).await.expect("created");

@@ -15,8 +15,7 @@ async fn the_new_master_is_found_after_a_failover() {
     let replica = Replica::of(&redis.settings());
     replica.is_connected().await;
     replica.store.create(key(1), record("a")).await.expect("created");
-    assert!(matches!(redis.replica.ask(&["WAIT", "0", "0"]).await, ::redis::Value::Int(_)));
-    redis.replica.wait_for(&["DBSIZE"], "Int(2)").await;
+    redis.replica.wait_for(&["DBSIZE"], "int(2)").await;
     redis.master.stop().await;
     let why = replica.is(|state| matches!(state, StoreState::Unreachable { .. })).await;
     assert!(
@@ -27,7 +26,7 @@ async fn the_new_master_is_found_after_a_failover() {
     replica.is_connected().await;
     replica.store.change(key(1), Epoch::FIRST, Change::Initialized).await.expect("it goes on");
     redis.master.begin().await;
-    redis.master.wait_for(&["ROLE"], &format!("Int({})", redis.replica.port)).await;
+    redis.master.wait_for(&["ROLE"], &format!("int({})", redis.replica.port)).await;
     replica.store.change(key(1), Epoch::FIRST, Change::Touched).await.expect("on the new master");
 }
 
