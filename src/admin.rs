@@ -24,19 +24,41 @@ use crate::telemetry::Metrics;
 /// Whether callers should be sent here.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Readiness {
+    /// Not yet one of the replicas: it could not go on with the sessions of others.
+    Joining,
     /// Serving.
     Ready,
     /// Serving still, and about to end.
     Draining,
 }
 
+/// Something to know of a gateway that serves all the same.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Check {
+    /// Whether all is well with it.
+    pub passed: bool,
+    /// What it is, with what is wrong; names no server and no store (case-I11).
+    pub what: String,
+}
+
+/// What there is to know, each time it is asked for.
+pub type Checks = Arc<dyn Fn() -> Vec<Check> + Send + Sync>;
+
 /// What the admin listener shows.
-#[derive(Clone, Debug)]
+#[derive(Clone)]
 pub struct State {
     /// Set by the gateway as it starts and drains.
     pub readiness: watch::Receiver<Readiness>,
     /// Shown at `/metrics`.
     pub metrics: Arc<Metrics>,
+    /// Shown at `/readyz?verbose`; readiness does not depend on them.
+    pub checks: Checks,
+}
+
+impl std::fmt::Debug for State {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.debug_struct("State").field("readiness", &*self.readiness.borrow()).finish_non_exhaustive()
+    }
 }
 
 /// Open connections; over it new ones wait in the kernel's queue.
@@ -110,6 +132,7 @@ impl Readiness {
     /// The word that `/readyz` answers with.
     pub const fn as_str(self) -> &'static str {
         match self {
+            Self::Joining => "joining",
             Self::Ready => "ready",
             Self::Draining => "draining",
         }

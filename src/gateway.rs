@@ -1,6 +1,8 @@
 //! The composition root: the only place that knows every layer. Builds, serves, drains.
 
 mod company;
+mod condition;
+mod ground;
 mod reload;
 mod seal_keys;
 
@@ -15,11 +17,9 @@ use tokio_util::sync::CancellationToken;
 use tokio_util::task::TaskTracker;
 
 use crate::admin::{self, Readiness};
-use crate::catalog::Endpoint;
 use crate::http::{BuildError, Edge, peer, serve};
 use crate::relay::Relay;
 use crate::settings::Settings;
-use crate::store::Sealer;
 use crate::telemetry::Metrics;
 use crate::upstream::Connector;
 use crate::upstream::http::HttpClient;
@@ -28,7 +28,8 @@ use crate::upstream::stdio::{Guard, Patience};
 pub use company::{Company, FORMATS, Joining};
 pub use reload::{Reload, Reloading};
 
-use company::Peering;
+use company::{Peering, StoreCondition};
+use ground::{Ground, SharedKeys};
 
 /// How long the last tasks may take to end after everything was told to.
 const LAST_WORDS: Duration = Duration::from_secs(2);
@@ -36,16 +37,22 @@ const LAST_WORDS: Duration = Duration::from_secs(2);
 /// A gateway, ready to serve.
 pub struct Gateway {
     settings: Settings,
-    sealer: Arc<Sealer>,
+    keys: SharedKeys,
     relay: Arc<Relay>,
     edge: Arc<Edge>,
     peering: Option<Peering>,
+    /// What is known of the store, if it can fail.
+    store: Option<StoreCondition>,
     metrics: Arc<Metrics>,
     tasks: TaskTracker,
     /// Cancelled when no new sessions are taken.
     draining: CancellationToken,
     /// Cancelled when everything ends.
     closing: CancellationToken,
+    /// What goes on until all else has ended: the connection to the store, and the lease there.
+    lasting: TaskTracker,
+    /// Cancelled then.
+    last: CancellationToken,
 }
 
 /// Who keeps watch over child processes, in case the gateway is killed.
@@ -78,15 +85,26 @@ pub struct Listeners {
 // === impl Gateway ===
 
 impl Gateway {
-    /// Puts a gateway together for a listener at `listen`. Nothing is started but tasks of its own.
+    /// Puts a gateway together for a listener at `listen`. Nothing is started but tasks of its own. `peers` is where
+    /// other replicas come in, if the store is one that they share.
     ///
     /// # Errors
     /// [`BuildError`]
-    pub fn build(settings: Settings, listen: SocketAddr, watch: Watch) -> Result<Self, BuildError> {
-        Self::among(settings, listen, watch, Company::none())
+    pub fn build(
+        settings: Settings,
+        listen: SocketAddr,
+        watch: Watch,
+        peers: Option<TcpListener>,
+    ) -> Result<Self, BuildError> {
+        let ground = Ground::of(&settings);
+        let company = match peers {
+            Some(listener) => Company::configured(&settings, listener, &ground)?,
+            None => Company::none(),
+        };
+        Self::put_together(settings, listen, watch, ground, company)
     }
 
-    /// The same for one that may be one of several.
+    /// The same for one whose company is made by hand.
     ///
     /// # Errors
     /// [`BuildError`]
@@ -96,23 +114,32 @@ impl Gateway {
         watch: Watch,
         company: Company,
     ) -> Result<Self, BuildError> {
-        let Company { stores, membership, peering } = company;
+        let ground = Ground::of(&settings);
+        Self::put_together(settings, listen, watch, ground, company)
+    }
+
+    fn put_together(
+        settings: Settings,
+        listen: SocketAddr,
+        watch: Watch,
+        ground: Ground,
+        company: Company,
+    ) -> Result<Self, BuildError> {
+        let Ground { metrics, sealer, lasting, last } = ground;
+        let Company { stores, membership, peering, store } = company;
         let tasks = TaskTracker::new();
-        let servers = settings.servers.iter().map(|s| s.name.as_str());
-        let endpoints = Endpoint::all(&settings);
-        let metrics = Arc::new(Metrics::new(servers, endpoints.iter().map(|e| &*e.path)));
         let guard = match watch {
             Watch::Program(program) => Guard::new(program, tasks.clone()),
             Watch::Nobody => Guard::none(),
         };
         let connector = Connector::new(HttpClient::new(), guard, tasks.clone(), metrics.clone())
             .with_patience(Patience::within(settings.shutdown.children));
-        let sealer = Arc::new(seal_keys::sealer(settings.state_dir.as_deref()));
+        let keys = SharedKeys::new(sealer, membership.keys.clone(), peering.as_ref());
         let relay = Relay::new(
             &settings,
             stores,
             membership,
-            sealer.clone(),
+            keys.sealer.clone(),
             connector,
             tasks.clone(),
             metrics.clone(),
@@ -129,7 +156,20 @@ impl Gateway {
             draining.clone(),
         )?;
         let closing = CancellationToken::new();
-        Ok(Self { settings, sealer, relay, edge, peering, metrics, tasks, draining, closing })
+        Ok(Self {
+            settings,
+            keys,
+            relay,
+            edge,
+            peering,
+            store,
+            metrics,
+            tasks,
+            draining,
+            closing,
+            lasting,
+            last,
+        })
     }
 
     /// What carries its messages, for one who reads the config again.
@@ -150,12 +190,31 @@ impl Gateway {
     /// Serves until `stop`, then drains: readiness off, serve on for `shutdown.delay`, let running calls end for
     /// at most `shutdown.drain`, take leave of servers.
     pub async fn serve(self, listeners: Listeners, stop: impl Future<Output = Stop>) {
-        let Self { settings, sealer, relay, edge, peering, metrics, tasks, draining, closing } = self;
-        let (readiness, shown) = watch::channel(Readiness::Ready);
+        let Self {
+            settings,
+            keys,
+            relay,
+            edge,
+            peering,
+            store,
+            metrics,
+            tasks,
+            draining,
+            closing,
+            lasting,
+            last,
+        } = self;
+        let first = if relay.has_peers() { Readiness::Joining } else { Readiness::Ready };
+        let (readiness, shown) = watch::channel(first);
+        let readiness = Arc::new(readiness);
         let ended = CancellationToken::new();
         let watched = async {
             if let Some(listener) = listeners.admin {
-                let state = admin::State { readiness: shown, metrics: metrics.clone() };
+                let state = admin::State {
+                    readiness: shown,
+                    metrics: metrics.clone(),
+                    checks: condition::checks(&relay, store),
+                };
                 // Apart from all other tasks: these end last, and a scraper's idle connection holds nothing up.
                 let probes = TaskTracker::new();
                 admin::serve(listener, state, probes.clone(), ended.cancelled()).await;
@@ -176,11 +235,12 @@ impl Gateway {
         if relay.has_peers() {
             holding.spawn(relay.clone().keep_lease_until(leased.clone()));
             tasks.spawn(relay.clone().hear_peers_until(closing.clone()));
+            tasks.spawn(condition::ready_when_joined(relay.clone(), readiness.clone()));
         }
         tasks.spawn(relay.clone().announce_until(closing.clone()));
         tasks.spawn(relay.clone().keep_catalog_until(closing.clone()));
-        if let Some(dir) = settings.state_dir.clone() {
-            tasks.spawn(seal_keys::renew_until(sealer, dir, closing.clone()));
+        if let Some(dir) = settings.state_dir.clone().filter(|_| settings.cluster.is_none()) {
+            tasks.spawn(seal_keys::renew_until(keys.sealer.clone(), dir, closing.clone()));
         }
         let limits = Arc::new(settings.limits.clone());
         let accepting =
@@ -208,6 +268,9 @@ impl Gateway {
             }
             holding.close();
             let _ = tokio::time::timeout(LAST_WORDS, holding.wait()).await;
+            last.cancel();
+            lasting.close();
+            let _ = tokio::time::timeout(LAST_WORDS, lasting.wait()).await;
             ended.cancel();
         };
         tokio::join!(accepting, watched, leaving);

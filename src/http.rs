@@ -53,6 +53,9 @@ pub enum BuildError {
     /// The HTTP client for keys.
     #[error("the HTTP client for issuers' keys could not be made: {0}")]
     KeyClient(#[from] reqwest::Error),
+    /// The key that other replicas know this one by.
+    #[error(transparent)]
+    Identity(#[from] peer::NoIdentity),
 }
 
 /// What all requests share.

@@ -40,10 +40,10 @@ fn page(uri: &http::Uri, state: &State) -> (StatusCode, HeaderValue, String) {
             let readiness = *state.readiness.borrow();
             let status = match readiness {
                 Readiness::Ready => StatusCode::OK,
-                Readiness::Draining => StatusCode::SERVICE_UNAVAILABLE,
+                Readiness::Joining | Readiness::Draining => StatusCode::SERVICE_UNAVAILABLE,
             };
             let verbose = uri.query().is_some_and(|query| query.split('&').any(|word| word == "verbose"));
-            let page = if verbose { checks(readiness) } else { format!("{}\n", readiness.as_str()) };
+            let page = if verbose { checks(readiness, state) } else { format!("{}\n", readiness.as_str()) };
             (status, TEXT, page)
         }
         "/metrics" => (StatusCode::OK, METRICS, state.metrics.encode()),
@@ -56,8 +56,9 @@ fn page(uri: &http::Uri, state: &State) -> (StatusCode, HeaderValue, String) {
 }
 
 /// The checks that readiness is made of, in the form of `kube-apiserver`. Names no server and no store (case-I11).
-fn checks(readiness: Readiness) -> String {
-    let line = |passed, name| format!("[{}]{name}\n", if passed { "+" } else { "-" });
+fn checks(readiness: Readiness, state: &State) -> String {
+    let line = |passed, what: &str| format!("[{}]{what}\n", if passed { "+" } else { "-" });
     let staying = line(readiness != Readiness::Draining, "not draining");
-    format!("{staying}{}\n", readiness.as_str())
+    let others: String = (state.checks)().iter().map(|check| line(check.passed, &check.what)).collect();
+    format!("{staying}{others}{}\n", readiness.as_str())
 }

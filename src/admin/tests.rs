@@ -23,7 +23,7 @@ async fn start() -> Served {
     let address = listener.local_addr().unwrap();
     let (readiness, readable) = watch::channel(Readiness::Ready);
     let metrics = Arc::new(Metrics::new(["secret-server"], ["mcp"]));
-    let state = State { readiness: readable, metrics: Arc::clone(&metrics) };
+    let state = State { readiness: readable, metrics: Arc::clone(&metrics), checks: Arc::new(Vec::new) };
     let (stop, stopped) = oneshot::channel::<()>();
     let tasks = TaskTracker::new();
     tasks.spawn(serve(listener, state, tasks.clone(), async move {

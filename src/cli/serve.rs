@@ -76,7 +76,7 @@ impl Serve {
 
 /// Composes the gateway and serves until a signal says to stop.
 async fn serve(loaded: Loaded, loader: Loader) -> Result<(), Failure> {
-    let listeners = bind(&loaded.settings).await?;
+    let (listeners, peers) = bind(&loaded.settings).await?;
     let address = listeners.callers.local_addr().context("the listener has no address")?;
     let program = std::env::current_exe().context("the path of this program cannot be found")?;
     let stop = StopSignals::listen().context("signals cannot be received")?;
@@ -91,7 +91,7 @@ async fn serve(loaded: Loaded, loader: Loader) -> Result<(), Failure> {
     let admin = listeners.admin.as_ref().and_then(|admin| admin.local_addr().ok());
     let admin = admin.map_or_else(|| "off".to_owned(), |admin| format!("http://{admin}"));
     let gateway =
-        Gateway::build(loaded.settings, address, Watch::Program(program)).context("cannot serve")?;
+        Gateway::build(loaded.settings, address, Watch::Program(program), peers).context("cannot serve")?;
     let reloading = gateway.follow(Reload { loader, sources: loaded.sources });
     reload_on_hangup(reloading).context("signals cannot be received")?;
     info!(servers, server = single, admin, "serving at http://{address}/mcp");
@@ -101,15 +101,20 @@ async fn serve(loaded: Loaded, loader: Loader) -> Result<(), Failure> {
 }
 
 /// Binds the listeners, before anything else is started.
-async fn bind(settings: &Settings) -> Result<Listeners, Failure> {
+async fn bind(settings: &Settings) -> Result<(Listeners, Option<TcpListener>), Failure> {
     let bind = async |address, flag| {
         TcpListener::bind(address).await.map_err(|error| Failure::bind(address, flag, &error))
     };
-    Ok(Listeners {
+    let peers = match &settings.cluster {
+        Some(cluster) => Some(bind(cluster.listen, "`cluster.listen`").await?),
+        None => None,
+    };
+    let listeners = Listeners {
         callers: bind(settings.listen, "--listen ADDR or `listen`").await?,
         admin: match settings.admin {
             Some(address) => Some(bind(address, "--admin ADDR (or `off`) or `admin.listen`").await?),
             None => None,
         },
-    })
+    };
+    Ok((listeners, peers))
 }

@@ -9,6 +9,7 @@ use futures_util::future::BoxFuture;
 use tokio::net::TcpListener;
 use tokio_util::task::TaskTracker;
 
+use super::ground::{Ground, seal_keys_of};
 use crate::http::forward::{ClusterKeys, Forwarder};
 use crate::http::peer::{
     ClientLimits, Identity, KeyHash, NoIdentity, PeerClient, PeerListener, Peers, Replica, ServeLimits, Stop,
@@ -16,7 +17,9 @@ use crate::http::peer::{
 };
 use crate::http::serve::Router;
 use crate::session::{Membership, SessionKeys, Tenure};
+use crate::settings::{Settings, StoreSettings};
 use crate::store::leases::{Counts, Lease, Leases};
+use crate::store::redis::{Connection, RedisBus, RedisLeases, RedisStore, StoreState};
 use crate::store::seal::SealKey;
 use crate::store::{Registry, ReplicaId, Stores};
 
@@ -25,7 +28,12 @@ pub struct Company {
     pub(super) stores: Stores,
     pub(super) membership: Membership,
     pub(super) peering: Option<Peering>,
+    pub(super) store: Option<StoreCondition>,
 }
+
+/// What is known of a store that can fail, for those who ask whether this replica is ready.
+#[derive(Clone, Debug)]
+pub(super) struct StoreCondition(Arc<Connection>);
 
 /// What this replica says and needs among others.
 #[derive(Debug)]
@@ -60,7 +68,40 @@ pub const FORMATS: (u16, u16) = (1, 1);
 impl Company {
     /// That of the only replica, whose sessions end with it.
     pub fn none() -> Self {
-        Self { stores: Stores::memory(), membership: Membership::alone(), peering: None }
+        Self { stores: Stores::memory(), membership: Membership::alone(), peering: None, store: None }
+    }
+
+    /// That of one of several replicas, by its settings; connects in the background. Other replicas come in at `listener`.
+    ///
+    /// # Errors
+    /// [`NoIdentity`] if no key could be made.
+    pub(super) fn configured(
+        settings: &Settings,
+        listener: TcpListener,
+        ground: &Ground,
+    ) -> Result<Self, NoIdentity> {
+        let (StoreSettings::Redis(redis), Some(cluster)) = (&settings.store, &settings.cluster) else {
+            return Ok(Self::none());
+        };
+        let connection =
+            Connection::start(redis, ground.metrics.clone(), &ground.lasting, ground.last.clone());
+        let store = Arc::new(RedisStore::new(connection.clone(), ground.sealer.clone()));
+        let stores = Stores {
+            sessions: store.clone(),
+            log: store,
+            leases: Arc::new(RedisLeases::new(connection.clone())),
+            bus: RedisBus::start(connection.clone(), &ground.lasting, ground.last.clone()),
+        };
+        let bound = listener.local_addr().map(|address| address.port()).unwrap_or_default();
+        // At port 0 the port that was bound counts.
+        let address = match cluster.advertise.rsplit_once(':') {
+            Some((host, "0")) => format!("{host}:{bound}"),
+            _ => cluster.advertise.clone(),
+        };
+        let keys = seal_keys_of(&cluster.keys);
+        let joining = Joining { address, listener, keys, lease: cluster.lease, config_hash: settings.hash() };
+        let joined = Self::join(stores, joining)?;
+        Ok(Self { store: Some(StoreCondition(connection)), ..joined })
     }
 
     /// That of one of several replicas which share `stores`.
@@ -88,7 +129,7 @@ impl Company {
         let keys = Arc::new(ArcSwap::from_pointee(raw));
         let leases = stores.leases.clone();
         let peering = Some(Peering { identity, this, listener, keys, lease, leases });
-        Ok(Self { stores, membership, peering })
+        Ok(Self { stores, membership, peering, store: None })
     }
 
     /// This replica's lease, as it may count on it.
@@ -97,9 +138,34 @@ impl Company {
     }
 }
 
+// === impl StoreCondition ===
+
+impl StoreCondition {
+    /// What is wrong with the store, in words; none while it is connected.
+    pub(super) fn trouble(&self) -> Option<String> {
+        match &*self.0.state().borrow() {
+            StoreState::Connected => None,
+            StoreState::Connecting => Some("session store not connected yet".to_owned()),
+            StoreState::Unreachable { since, why } => {
+                Some(format!("session store unreachable for {} s: {why}", since.elapsed().as_secs()))
+            }
+        }
+    }
+
+    /// What an operator should know about it.
+    pub(super) fn remarks(&self) -> Vec<String> {
+        self.0.remarks().iter().map(ToString::to_string).collect()
+    }
+}
+
 // === impl Peering ===
 
 impl Peering {
+    /// The secrets that peers know each other by.
+    pub(super) fn keys(&self) -> ClusterKeys {
+        self.keys.clone()
+    }
+
     /// The way to the others.
     pub(super) fn forwarder(&self, tasks: &TaskTracker) -> Forwarder {
         let client = PeerClient::new(self.identity.clone(), ClientLimits::default(), tasks.clone());

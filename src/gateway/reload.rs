@@ -30,6 +30,7 @@ impl Reload {
         let watch = Watch::start(self.sources, Patience::default(), tasks, stop.clone());
         let handle = Reloading(watch.clone());
         let (relay, edge, metrics) = (gateway.relay.clone(), gateway.edge.clone(), gateway.metrics.clone());
+        let keys = gateway.keys.clone();
         let mut in_force = gateway.settings.clone();
         let loader = Arc::new(self.loader);
         let tasks = tasks.clone();
@@ -52,6 +53,7 @@ impl Reload {
                         warn_of_restart(&in_force, &loaded.settings);
                         let taken = edge.reload(&loaded.settings);
                         if taken.is_ok() {
+                            keys.follow(&loaded.settings);
                             relay.reload(&loaded.settings).await;
                             in_force = loaded.settings;
                         }

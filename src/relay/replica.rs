@@ -9,7 +9,7 @@ use tokio_util::sync::CancellationToken;
 
 use super::Relay;
 use crate::catalog::Kind;
-use crate::session::heartbeat::Beat;
+use crate::session::heartbeat::{Beat, PeersSeen};
 use crate::session::tenure::Tenure;
 use crate::settings::ServerSettings;
 use crate::store::change_bus::Changed;
@@ -36,6 +36,11 @@ impl Relay {
     /// This replica's lease, as it may count on it.
     pub fn tenure(&self) -> Arc<Tenure> {
         self.sessions.tenure()
+    }
+
+    /// What the last heartbeat showed of the other replicas.
+    pub fn peers_seen(&self) -> PeersSeen {
+        self.sessions.peers_seen()
     }
 
     /// Holds this replica's lease until `stop`, then gives it up; run it on a task.

@@ -44,6 +44,7 @@ impl Unplaced {
             Self::Unlocated(Unlocated::Store(error)) | Self::NotAdopted(AdoptError::Store(error)) => {
                 match error {
                     StoreError::Unreachable => "store_unreachable",
+                    StoreError::Unreadable => "record_unreadable",
                     StoreError::Gone | StoreError::Fenced => "session_moving",
                 }
             }

@@ -113,7 +113,7 @@ impl From<StoreError> for AdoptError {
     fn from(error: StoreError) -> Self {
         match error {
             StoreError::Gone | StoreError::Fenced => Self::Raced,
-            StoreError::Unreachable => Self::Store(error),
+            StoreError::Unreachable | StoreError::Unreadable => Self::Store(error),
         }
     }
 }

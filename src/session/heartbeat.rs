@@ -4,8 +4,8 @@ use super::Sessions;
 use super::live::Attachment;
 use super::membership::Company;
 use super::tenure::{Moment, Seen};
-use crate::store::StoreError;
 use crate::store::leases::{Counts, Lease};
+use crate::store::{StoreError, lock};
 
 /// How a heartbeat went.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -14,6 +14,15 @@ pub enum Beat {
     Held,
     /// The store did not take it; the lease runs on while it lasts.
     Missed(StoreError),
+}
+
+/// What a heartbeat showed of the other replicas.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct PeersSeen {
+    /// How many hold a lease.
+    pub others: usize,
+    /// How many of them have the same config.
+    pub alike: usize,
 }
 
 // === impl Sessions ===
@@ -64,11 +73,21 @@ impl<A: Attachment> Sessions<A> {
     /// Takes note of what the others hold.
     async fn look_around(&self) -> Result<(), StoreError> {
         let all = self.stores.leases.all().await?;
-        let others = all.iter().filter(|lease| lease.replica != self.membership.replica);
-        let elsewhere: u64 = others.map(|lease| lease.counts.sessions).sum();
+        let Company::Peers(own) = &self.membership.company else { return Ok(()) };
+        let others: Vec<_> = all.iter().filter(|lease| lease.replica != own.replica).collect();
+        let alike = others.iter().filter(|lease| lease.config_hash == own.config_hash).count();
+        let seen = PeersSeen { others: others.len(), alike };
+        *lock(&self.peers) = seen;
+        self.metrics.cluster().config_mismatch(seen.others - seen.alike);
+        let elsewhere: u64 = others.iter().map(|lease| lease.counts.sessions).sum();
         self.caps.elsewhere(usize::try_from(elsewhere).unwrap_or(usize::MAX));
         self.routes.forget_old();
         Ok(())
+    }
+
+    /// What the last heartbeat showed of the other replicas.
+    pub fn peers_seen(&self) -> PeersSeen {
+        *lock(&self.peers)
     }
 
     /// Ends callers' streams with `retry:`: this replica's lease is not held, so that another may own its sessions.

@@ -5,6 +5,7 @@ use std::sync::{Arc, Mutex};
 use std::time::{Duration, Instant};
 
 use super::caps::{Caps, PrincipalCap};
+use super::heartbeat::PeersSeen;
 use super::implicit::{ImplicitKey, ImplicitSessions, Opened};
 use super::live::{Attachment, Binding, Greeting, Place};
 use super::log::Budget;
@@ -33,6 +34,7 @@ pub struct Sessions<A> {
     pub(super) stores: Stores,
     pub(super) membership: Membership,
     pub(super) routes: Routes,
+    pub(super) peers: Mutex<PeersSeen>,
     pub(super) settings: SessionSettings,
     streams: Arc<StreamSettings>,
     budget: Arc<Budget>,
@@ -112,6 +114,7 @@ impl<A: Attachment> Sessions<A> {
             swept: Mutex::default(),
             stores,
             routes: Routes::new(membership.tenure.lease()),
+            peers: Mutex::default(),
             membership,
             settings,
             budget: Arc::new(Budget::new(streams.max_total)),

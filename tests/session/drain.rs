@@ -136,7 +136,7 @@ async fn an_idle_scraper_does_not_delay_the_end() {
     let (callers, admin) = (bind().await, bind().await);
     let (address, scraped) =
         (callers.local_addr().expect("an address"), admin.local_addr().expect("an address"));
-    let gateway = Gateway::build(settings, address, Watch::Nobody).expect("a gateway");
+    let gateway = Gateway::build(settings, address, Watch::Nobody, None).expect("a gateway");
     let stop = CancellationToken::new();
     let stopped = stop.clone();
     let serving = gateway.serve(Listeners { callers, admin: Some(admin) }, async move {

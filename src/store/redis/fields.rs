@@ -94,7 +94,11 @@ impl Sealing<'_> {
             }
             Change::Unsubscribe(uri) => Edit { set: Vec::new(), cut: self.names(uri) },
             Change::Server(name, Some(state)) => {
-                let plain = Writer::new().text(&state.revision).maybe(state.session.as_deref()).done();
+                let plain = Writer::new()
+                    .text(&state.revision)
+                    .maybe(state.session.as_deref())
+                    .text(&state.capabilities)
+                    .done();
                 Edit::set(server(name), self.seal(SERVER, name.as_bytes(), &plain))
             }
             Change::Server(name, None) => Edit { set: Vec::new(), cut: vec![server(name)] },
@@ -158,7 +162,11 @@ impl Sealing<'_> {
     fn server(self, name: &[u8], value: &[u8]) -> Result<ServerState, StoreError> {
         let plain = self.open(SERVER, name, value)?;
         let mut reader = Reader::of(&plain);
-        let state = ServerState { revision: reader.text()?.into(), session: reader.maybe()? };
+        let state = ServerState {
+            revision: reader.text()?.into(),
+            session: reader.maybe()?,
+            capabilities: reader.text()?.into(),
+        };
         reader.end()?;
         Ok(state)
     }

@@ -30,8 +30,8 @@ impl RedisLeases {
 
     fn generation(&self, answer: Value) -> Result<Generation, StoreError> {
         let text = reply::bytes(answer).and_then(|bytes| String::from_utf8(bytes).ok());
-        let text = text.ok_or_else(|| self.connection.unexpected(StoreOperation::Lease, Why::Unexpected))?;
-        Ok(Generation(text.into()))
+        let read = text.as_deref().and_then(generation);
+        read.ok_or_else(|| self.connection.unexpected(StoreOperation::Lease, Why::Unexpected))
     }
 
     async fn held(&self, replica: ReplicaId) -> Result<Option<Lease>, StoreError> {
@@ -117,6 +117,14 @@ impl Leases for RedisLeases {
             Ok(found.into_iter().flatten().collect())
         })
     }
+}
+
+/// A generation as the scripts give it: its name, when it began and what time it is, in milliseconds.
+fn generation(text: &str) -> Option<Generation> {
+    let mut words = text.split(' ');
+    let name = words.next()?;
+    let (began, now): (u64, u64) = (words.next()?.parse().ok()?, words.next()?.parse().ok()?);
+    Some(Generation { name: name.into(), age: Duration::from_millis(now.saturating_sub(began)) })
 }
 
 /// What does not change while a lease is held.

@@ -24,7 +24,11 @@ fn event(number: u64) -> LogEntry {
 async fn private(replica: &Replica) {
     let initialize = r#"{"clientInfo":{"name":"canary"}}"#.into();
     replica.store.create(key(1), Record { initialize, ..record("a") }).await.expect("created");
-    let state = ServerState { revision: "2025-11-25".into(), session: Some("canary-session".into()) };
+    let state = ServerState {
+        revision: "2025-11-25".into(),
+        session: Some("canary-session".into()),
+        capabilities: "{}".into(),
+    };
     for change in [
         Change::LogLevel("canary-level".into()),
         Change::Subscribe("canary://uri".into()),

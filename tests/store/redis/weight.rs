@@ -39,7 +39,11 @@ async fn a_session_and_an_event_weigh_little() {
     let server = RedisServer::start().await;
     let gate = Replica::of(&server.settings());
     gate.is_connected().await;
-    let state = |session: &str| ServerState { revision: "2025-11-25".into(), session: Some(session.into()) };
+    let state = |session: &str| ServerState {
+        revision: "2025-11-25".into(),
+        session: Some(session.into()),
+        capabilities: r#"{"tools":{"listChanged":true},"logging":{}}"#.into(),
+    };
     let session = Record {
         initialize: INITIALIZE.into(),
         initialized: true,

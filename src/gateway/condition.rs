@@ -1,0 +1,63 @@
+//! How a replica fares among others, as `/readyz` shows it.
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use tokio::sync::watch;
+use tokio::time::{Instant, sleep};
+
+use super::company::StoreCondition;
+use crate::admin::{Check, Checks, Readiness};
+use crate::relay::Relay;
+
+/// How often it is looked whether a replica has joined.
+const LOOK: Duration = Duration::from_millis(50);
+/// How many lease times a replica may take to join before it is ready all the same: what needs no session is served
+/// without the store.
+const PATIENCE: u32 = 2;
+
+/// What is checked, each time it is asked for.
+pub(super) fn checks(relay: &Arc<Relay>, store: Option<StoreCondition>) -> Checks {
+    let relay = relay.clone();
+    Arc::new(move || {
+        if !relay.has_peers() {
+            return Vec::new();
+        }
+        let tenure = relay.tenure();
+        let held = tenure.is_held();
+        let lease = if held { "lease held" } else { "lease not held: requests of sessions get 503" };
+        let mut checks = vec![Check { passed: held, what: lease.to_owned() }];
+        if let Some(store) = &store {
+            let trouble = store.trouble();
+            let passed = trouble.is_none();
+            let what = trouble.unwrap_or_else(|| "session store connected".to_owned());
+            checks.push(Check { passed, what });
+            checks.extend(store.remarks().into_iter().map(|what| Check { passed: false, what }));
+        }
+        let peers = relay.peers_seen();
+        let (others, unlike) = (peers.others, peers.others - peers.alike);
+        checks.push(Check { passed: true, what: format!("{others} other replicas hold a lease") });
+        let config = match unlike {
+            0 => "all replicas have the same config".to_owned(),
+            _ => format!("{unlike} of {others} other replicas have another config"),
+        };
+        checks.push(Check { passed: unlike == 0, what: config });
+        checks
+    })
+}
+
+/// Turns readiness on as soon as this replica may go on with the sessions of others, or after a while without.
+pub(super) async fn ready_when_joined(relay: Arc<Relay>, readiness: Arc<watch::Sender<Readiness>>) {
+    let tenure = relay.tenure();
+    let patience = Instant::now() + tenure.lease() * PATIENCE;
+    while !tenure.may_adopt() && Instant::now() < patience {
+        sleep(LOOK).await;
+    }
+    readiness.send_if_modified(|readiness| {
+        let joined = *readiness == Readiness::Joining;
+        if joined {
+            *readiness = Readiness::Ready;
+        }
+        joined
+    });
+}
