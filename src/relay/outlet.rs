@@ -11,6 +11,7 @@ use tokio::sync::Notify;
 use super::answer::Form;
 use super::parked::ForModern;
 use crate::protocol::edit::one_line;
+use crate::session::journal::{About, Origin};
 use crate::session::log::EventKind;
 use crate::session::stream::Wake;
 use crate::session::{PlainStreams, Reader, StreamId, Streams};
@@ -133,7 +134,7 @@ impl Outlet {
         match self.way() {
             Some((streams, id)) => {
                 self.unsettled.store(true, Relaxed);
-                streams.append(id, kind, one_line(message), Wake::Later)
+                streams.append(id, kind, one_line(message), Wake::Later, Origin::default())
             }
             None => false,
         }
@@ -242,7 +243,7 @@ impl Aim {
                     Among::Session(streams) => streams.clone(),
                     Among::Alone(plain) => plain.open(),
                 };
-                let reader = streams.begin_post();
+                let reader = streams.begin_post(About::default());
                 let id = reader.stream();
                 self.state = State::Begun { streams, id, reader: Some(reader) };
                 begun.notify_one();

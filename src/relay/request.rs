@@ -21,6 +21,7 @@ use crate::protocol::error::{Code, RpcError};
 use crate::protocol::method::Method;
 use crate::protocol::object::Object;
 use crate::session::Reader;
+use crate::session::journal::About;
 use crate::session::log::EventKind;
 use crate::telemetry::metrics::CallOutcome;
 
@@ -114,7 +115,7 @@ impl Relay {
 
     /// A stream that holds one response and ends, for a caller that takes no JSON.
     pub fn single(&self, session: &Session, response: Bytes) -> Reader {
-        let reader = session.streams.begin_post();
+        let reader = session.streams.begin_post(About::answered_by(&response));
         session.streams.push(reader.stream(), EventKind::Response, one_line(response));
         session.streams.complete(reader.stream());
         reader

@@ -5,6 +5,7 @@
 use std::fmt;
 
 use crate::store::Epoch;
+use crate::store::event_log::LoggedStream;
 
 /// One stream of a session: 0 is the standalone GET, others are numbered as they begin.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
@@ -28,6 +29,20 @@ pub struct EventId {
 #[derive(Debug, thiserror::Error, PartialEq, Eq)]
 #[error("Last-Event-ID is not an id of this session's streams")]
 pub struct ForeignEventId;
+
+// === impl StreamId ===
+
+impl From<StreamId> for LoggedStream {
+    fn from(StreamId { epoch, number }: StreamId) -> Self {
+        Self { epoch, number }
+    }
+}
+
+impl From<LoggedStream> for StreamId {
+    fn from(LoggedStream { epoch, number }: LoggedStream) -> Self {
+        Self { epoch, number }
+    }
+}
 
 // === impl EventId ===
 

@@ -1,13 +1,16 @@
 //! The events of one stream that can still be sent or replayed, and what goes first when there are too many.
 
 use std::collections::VecDeque;
-use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering::Relaxed};
+use std::sync::{Arc, Mutex};
 
 use bytes::Bytes;
 
+use super::journal::UNLOGGED;
 use crate::protocol::envelope::Message;
 use crate::protocol::error::{Code, RpcError};
+use crate::store::event_log::EntryId;
+use crate::store::lock;
 
 /// What an event is, as far as trimming cares.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -48,6 +51,8 @@ pub(super) struct Usage {
     held: AtomicUsize,
     max_event: usize,
     total: Arc<Budget>,
+    /// What is in the store's log and went here; there are no more of them than events.
+    gone: Mutex<Vec<EntryId>>,
 }
 
 /// What a session's logs hold beyond their bounds.
@@ -67,6 +72,8 @@ pub(super) struct Entry {
     pub(super) place: u64,
     pub(super) kind: EventKind,
     pub(super) payload: Bytes,
+    /// Its place in the store's log.
+    pub(super) id: EntryId,
 }
 
 /// The events of one stream, oldest first.
@@ -74,6 +81,12 @@ pub(super) struct Entry {
 pub(super) struct Log {
     entries: VecDeque<Entry>,
     usage: Arc<Usage>,
+    /// Where the store's log says that the stream began.
+    pub(super) began: EntryId,
+    /// Where it says that the stream is complete.
+    pub(super) ended: EntryId,
+    /// Places whose events are others than those in the store's log.
+    changed: Vec<u64>,
 }
 
 // === impl Budget ===
@@ -110,6 +123,7 @@ impl Usage {
             held: AtomicUsize::new(0),
             max_event,
             total,
+            gone: Mutex::default(),
         }
     }
 
@@ -123,6 +137,17 @@ impl Usage {
         let within = if unfair > 0 { usize::MAX } else { self.max_event };
         let surplus = Surplus { events, bytes: bytes.max(unfair), within };
         (surplus.events > 0 || surplus.bytes > 0).then_some(surplus)
+    }
+
+    /// Takes what is to be taken out of the store's log.
+    pub(super) fn take_gone(&self) -> Vec<EntryId> {
+        std::mem::take(&mut lock(&self.gone))
+    }
+
+    fn goes(&self, id: EntryId) {
+        if id != UNLOGGED {
+            lock(&self.gone).push(id);
+        }
     }
 
     fn add(&self, size: usize) {
@@ -154,12 +179,27 @@ impl Drop for Usage {
 
 impl Log {
     pub(super) fn new(usage: Arc<Usage>) -> Self {
-        Self { entries: VecDeque::new(), usage }
+        Self { entries: VecDeque::new(), usage, began: UNLOGGED, ended: UNLOGGED, changed: Vec::new() }
     }
 
     pub(super) fn push(&mut self, entry: Entry) {
         self.usage.add(entry.payload.len());
         self.entries.push_back(entry);
+    }
+
+    /// Notes where the event at `place` is in the store's log.
+    pub(super) fn is_logged(&mut self, place: u64, id: EntryId) {
+        let at = self.entries.partition_point(|e| e.place < place);
+        if let Some(entry) = self.entries.get_mut(at).filter(|e| e.place == place) {
+            entry.id = id;
+        }
+    }
+
+    /// Takes what is to be written to the store's log in the place of what is there.
+    pub(super) fn take_changed(&mut self) -> Vec<(u64, Bytes)> {
+        let changed = std::mem::take(&mut self.changed);
+        let now = |place: u64| self.after(place.saturating_sub(1)).next().filter(|e| e.place == place);
+        changed.into_iter().filter_map(|place| Some((place, now(place)?.payload.clone()))).collect()
     }
 
     /// Entries behind `place`, oldest first.
@@ -217,6 +257,10 @@ impl Log {
             self.usage.add(error.len());
             bytes = bytes.saturating_sub(size.saturating_sub(error.len()));
             entry.payload = error;
+            if entry.id != UNLOGGED {
+                self.usage.goes(std::mem::replace(&mut entry.id, UNLOGGED));
+                self.changed.push(entry.place);
+            }
             lost += 1;
         }
         lost
@@ -235,6 +279,7 @@ impl Log {
                 events = events.saturating_sub(1);
                 bytes = bytes.saturating_sub(if size <= within { size } else { 0 });
                 usage.sub(size);
+                usage.goes(entry.id);
             }
             !drop
         });
@@ -245,6 +290,8 @@ impl Log {
 impl Drop for Log {
     fn drop(&mut self) {
         self.clear();
+        self.usage.goes(self.began);
+        self.usage.goes(self.ended);
     }
 }
 

@@ -4,6 +4,8 @@ use std::sync::Arc;
 use std::task::{Context, Poll};
 
 use super::event::{EventId, IdText, StreamId};
+use super::journal::{Hold, UNLOGGED};
+use super::log::EventKind;
 use super::stream::{Ending, Phase, StreamRole};
 use super::streams::{Numbering, Streams};
 use crate::protocol::sse::encode;
@@ -70,7 +72,19 @@ impl Reader {
         };
         slot.seen();
         let start = out.len();
-        if !self.opened {
+        let journal = self.streams.journal.as_ref();
+        // Whom no adopter can answer, since it has no event id, gets what there is.
+        let answered_elsewhere = stream.resumable;
+        let hold = |id| match journal.map_or(Hold::Free, |journal| journal.hold(id)) {
+            Hold::Lost if !answered_elsewhere => Hold::Free,
+            hold => hold,
+        };
+        // What the caller must wait for.
+        let mut held = None;
+        if !self.opened && self.streams.numbering == Numbering::Primed && slot.ending != Some(Ending::Plain) {
+            held = (hold(stream.log.began) == Hold::Held).then_some(stream.log.began);
+        }
+        if !self.opened && held.is_none() {
             self.opened = true;
             if self.streams.numbering == Numbering::Primed {
                 let id = EventId { stream: self.stream, place: slot.cursor };
@@ -78,8 +92,22 @@ impl Reader {
                 stream.resumable = true;
             }
         }
-        if reads {
+        if reads && held.is_none() {
             for entry in stream.log.after(slot.cursor) {
+                if matches!(entry.kind, EventKind::Request | EventKind::Response) {
+                    match hold(entry.id) {
+                        Hold::Free => {}
+                        Hold::Held => held = Some(entry.id),
+                        // The caller comes back, and is led to the new owner.
+                        Hold::Lost => {
+                            held = Some(entry.id);
+                            slot.ending.get_or_insert(Ending::Retry);
+                        }
+                    }
+                    if held.is_some() {
+                        break;
+                    }
+                }
                 slot.cursor = entry.place;
                 if self.streams.numbering == Numbering::Plain {
                     encode::event(out, None, &entry.payload);
@@ -92,25 +120,30 @@ impl Reader {
             stream.delivered = stream.delivered.max(slot.cursor);
             // Behind the result of a listen nothing more is told.
             let tells = stream.role == StreamRole::Get || stream.phase == Phase::Open;
-            if is_get && tells && slot.ending.is_none() {
+            if is_get && tells && held.is_none() && slot.ending.is_none() {
                 for message in inner.notices.take() {
                     encode::event(out, None, &message);
                 }
             }
         }
-        if let Some(ending) = slot.ending {
+        if let Some(ending) = slot.ending
+            && self.opened
+        {
             if ending == Ending::Retry && self.streams.numbering != Numbering::Plain {
                 encode::retry(out, retry);
             }
             return Poll::Ready(Step::End);
         }
-        if stream.phase != Phase::Open {
+        if stream.phase != Phase::Open && held.is_none() {
             return Poll::Ready(Step::End);
         }
         if out.len() > start {
             return Poll::Ready(Step::Data);
         }
         slot.waker = Some(cx.waker().clone());
+        if let (Some(id), Some(journal)) = (held, journal) {
+            journal.park(self.id, id, cx.waker());
+        }
         Poll::Pending
     }
 }
@@ -123,6 +156,7 @@ impl Drop for Reader {
             // Read to its end by a caller that cannot resume it: nothing is left to keep.
             if stream.slots.is_empty() && !stream.resumable && stream.phase != Phase::Open {
                 inner.streams.remove(&self.stream);
+                self.streams.journal_gone(&mut inner);
             }
         }
     }

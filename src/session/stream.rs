@@ -6,6 +6,8 @@ use std::time::Instant;
 
 use bytes::Bytes;
 
+use super::event::StreamId;
+use super::journal::{About, Journal, Origin, UNLOGGED};
 use super::log::{Entry, EventKind, Log, Usage};
 use super::reader::ReaderId;
 
@@ -65,6 +67,14 @@ pub(super) struct Slot {
     unread_since: Option<Instant>,
 }
 
+/// An event as the journal is told of it.
+#[derive(Debug)]
+pub(super) struct Told {
+    pub(super) kind: EventKind,
+    pub(super) payload: Bytes,
+    pub(super) origin: Origin,
+}
+
 /// One stream of a session.
 #[derive(Debug)]
 pub(super) struct Stream {
@@ -77,6 +87,8 @@ pub(super) struct Stream {
     pub(super) delivered: u64,
     /// Whether a caller was ever given an event id of this stream; without one nobody can resume it.
     pub(super) resumable: bool,
+    /// What it is about, until that is logged.
+    pub(super) about: Option<About>,
     last_place: u64,
 }
 
@@ -91,6 +103,7 @@ impl Stream {
             slots: Vec::new(),
             delivered: 0,
             resumable: false,
+            about: None,
             last_place: 0,
         }
     }
@@ -102,7 +115,7 @@ impl Stream {
             return false;
         }
         self.last_place += 1;
-        self.log.push(Entry { place: self.last_place, kind, payload });
+        self.log.push(Entry { place: self.last_place, kind, payload, id: UNLOGGED });
         if let Some(slot) = self.current() {
             slot.note_unread(now);
             if wake == Wake::Now {
@@ -113,6 +126,32 @@ impl Stream {
             }
         }
         true
+    }
+
+    /// Tells the journal that the stream began, unless it knows.
+    pub(super) fn journal_began(&mut self, journal: &Journal, id: StreamId) {
+        if let Some(about) = self.about.take() {
+            self.log.began = journal.began(id, about);
+        }
+    }
+
+    /// Tells the journal of the event just added, but for one over `max_event` bytes.
+    pub(super) fn journal_event(&mut self, journal: &Journal, id: StreamId, event: Told, max_event: usize) {
+        self.journal_began(journal, id);
+        let Told { kind, payload, origin } = event;
+        if payload.len() <= max_event {
+            let logged = journal.event(id, self.last_place, payload, origin);
+            self.log.is_logged(self.last_place, logged);
+        } else if kind == EventKind::Response {
+            journal.skipped(id);
+        }
+    }
+
+    /// Tells the journal that the stream is complete, if it is not yet and the journal knows of it.
+    pub(super) fn journal_ended(&mut self, journal: &Journal, id: StreamId) {
+        if self.phase == Phase::Open && self.log.began != UNLOGGED {
+            self.log.ended = journal.ended(id);
+        }
     }
 
     /// Whether a caller that loses its connection can come back for the rest: a POST's caller only once it was

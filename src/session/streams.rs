@@ -8,10 +8,11 @@ use bytes::Bytes;
 use tokio::sync::Notify;
 
 use super::event::{EventId, StreamId};
+use super::journal::{About, Journal, Origin};
 use super::log::{Budget, EventKind, Surplus, Usage};
 use super::notices::{Notice, Notices};
 use super::reader::{Reader, ReaderId};
-use super::stream::{Ending, Phase, Stream, StreamRole, Wake};
+use super::stream::{Ending, Phase, Stream, StreamRole, Told, Wake};
 use crate::protocol::revision::{Era, Revision};
 use crate::settings::StreamSettings;
 use crate::store::{Epoch, lock};
@@ -25,6 +26,8 @@ pub struct Streams {
     pub(super) inner: Mutex<Inner>,
     pub(super) settings: Arc<StreamSettings>,
     pub(super) numbering: Numbering,
+    /// Where an adopter finds them; none if nobody can adopt the session.
+    pub(super) journal: Option<Journal>,
     /// Told when the standalone GET is opened.
     get_opened: Notify,
 }
@@ -47,9 +50,11 @@ pub(super) struct Inner {
     pub(super) streams: BTreeMap<StreamId, Box<Stream>>,
     pub(super) notices: Notices,
     epoch: Epoch,
+    /// The standalone GET is one stream over all owners: it keeps the id that the first who had it gave it.
+    pub(super) get: StreamId,
     next_stream: u32,
     next_reader: u64,
-    usage: Arc<Usage>,
+    pub(super) usage: Arc<Usage>,
     dropped: u64,
     over: bool,
 }
@@ -76,6 +81,7 @@ impl Streams {
             streams: BTreeMap::new(),
             notices: Notices::default(),
             epoch,
+            get: StreamId { epoch, number: 0 },
             next_stream: 1,
             next_reader: 1,
             usage: Arc::new(Usage::new(settings.max_event, budget)),
@@ -86,18 +92,32 @@ impl Streams {
             inner: Mutex::new(inner),
             settings,
             numbering: Numbering::of(revision),
+            journal: None,
             get_opened: Notify::new(),
         }
     }
 
-    /// Begins the stream of a POST and attaches its caller.
-    pub fn begin_post(self: &Arc<Self>) -> Reader {
+    /// The same streams, journaled.
+    #[must_use]
+    pub fn with_journal(self, journal: Journal) -> Self {
+        Self { journal: Some(journal), ..self }
+    }
+
+    /// Their journal, if they have one.
+    pub fn journal(&self) -> Option<&Journal> {
+        self.journal.as_ref()
+    }
+
+    /// Begins the stream of a POST and attaches its caller. What it is about matters to the journal only.
+    pub fn begin_post(self: &Arc<Self>, about: About) -> Reader {
         let mut inner = lock(&self.inner);
         inner.forget_surplus();
         let id = StreamId { epoch: inner.epoch, number: inner.next_stream };
         inner.next_stream = inner.next_stream.saturating_add(1);
-        let stream = Stream::new(StreamRole::Post, inner.usage.clone());
+        let mut stream = Stream::new(StreamRole::Post, inner.usage.clone());
+        self.journal_begin(&mut stream, id, about);
         inner.streams.insert(id, Box::new(stream));
+        self.journal_gone(&mut inner);
         self.attach(&mut inner, id, 0)
     }
 
@@ -106,7 +126,8 @@ impl Streams {
         let mut inner = lock(&self.inner);
         let id = inner.get_id();
         if !inner.streams.contains_key(&id) {
-            let stream = Stream::new(StreamRole::Get, inner.usage.clone());
+            let mut stream = Stream::new(StreamRole::Get, inner.usage.clone());
+            self.journal_begin(&mut stream, id, About::default());
             inner.streams.insert(id, Box::new(stream));
         }
         let from = inner.streams.get(&id).map_or(0, |s| s.delivered);
@@ -180,16 +201,23 @@ impl Streams {
 
     /// Adds an event to a stream. `false` if nobody can ever read it, or there is no such stream.
     pub fn push(&self, id: StreamId, kind: EventKind, payload: Bytes) -> bool {
-        self.append(id, kind, payload, Wake::Now)
+        self.append(id, kind, payload, Wake::Now, Origin::default())
     }
 
-    /// The same, waking the reader now or with [`Streams::wake`].
-    pub fn append(&self, id: StreamId, kind: EventKind, payload: Bytes, wake: Wake) -> bool {
+    /// The same for what came from a server, waking the reader now or with [`Streams::wake`].
+    pub fn append(&self, id: StreamId, kind: EventKind, payload: Bytes, wake: Wake, origin: Origin) -> bool {
         let mut inner = lock(&self.inner);
         let now = Instant::now();
         let Some(stream) = inner.streams.get_mut(&id) else { return false };
+        let journal = self.journal.as_ref().map(|journal| (journal, payload.clone()));
         let kept = stream.push(kind, payload, now, wake);
+        if let Some((journal, payload)) = journal
+            && kept
+        {
+            stream.journal_event(journal, id, Told { kind, payload, origin }, self.settings.max_event);
+        }
         inner.trim(&self.settings);
+        self.journal_gone(&mut inner);
         kept
     }
 
@@ -202,8 +230,13 @@ impl Streams {
 
     /// Adds an event to the standalone GET, or the listen. `false` if none was opened yet.
     pub fn push_get(&self, kind: EventKind, payload: Bytes) -> bool {
+        self.append_get(kind, payload, Origin::default())
+    }
+
+    /// The same for what came from a server.
+    pub fn append_get(&self, kind: EventKind, payload: Bytes, origin: Origin) -> bool {
         let id = lock(&self.inner).get_id();
-        self.push(id, kind, payload)
+        self.append(id, kind, payload, Wake::Now, origin)
     }
 
     /// Notes a change for the standalone GET: a dirty bit, told once however often it is noted.
@@ -220,9 +253,13 @@ impl Streams {
     pub fn complete(&self, id: StreamId) {
         let mut inner = lock(&self.inner);
         if let Some(stream) = inner.streams.get_mut(&id) {
+            if let Some(journal) = &self.journal {
+                stream.journal_ended(journal, id);
+            }
             stream.complete(Instant::now());
             if stream.slots.is_empty() && !stream.resumable {
                 inner.streams.remove(&id);
+                self.journal_gone(&mut inner);
             }
         }
     }
@@ -254,8 +291,12 @@ impl Streams {
         self.ask_to_poll(id);
     }
 
-    /// Ends the standalone GET for good. The stream of a POST ends with its exchange, which says why.
+    /// Ends the standalone GET for good. The stream of a POST ends with its exchange, which says why. Nothing is
+    /// journaled any more.
     pub fn close(&self) {
+        if let Some(journal) = &self.journal {
+            journal.stop();
+        }
         let mut inner = lock(&self.inner);
         inner.over = true;
         let id = inner.get_id();
@@ -272,6 +313,10 @@ impl Streams {
             Phase::Open => true,
         });
         inner.trim(&self.settings);
+        self.journal_gone(&mut inner);
+        if let Some(journal) = &self.journal {
+            journal.retain(|id| inner.streams.contains_key(&id));
+        }
     }
 
     /// Whether any connection goes on reading.
@@ -287,6 +332,32 @@ impl Streams {
     /// Events dropped from full logs since last asked.
     pub fn take_dropped(&self) -> u64 {
         std::mem::take(&mut lock(&self.inner).dropped)
+    }
+
+    /// Notes what a stream is about, and tells the journal at once if its first event is an id.
+    fn journal_begin(&self, stream: &mut Stream, id: StreamId, about: About) {
+        if let Some(journal) = &self.journal {
+            stream.about = Some(about);
+            if self.numbering == Numbering::Primed {
+                stream.journal_began(journal, id);
+            }
+        }
+    }
+
+    /// Tells the journal what the streams keep no longer, or otherwise than before.
+    pub(super) fn journal_gone(&self, inner: &mut Inner) {
+        let Some(journal) = &self.journal else { return };
+        let gone = inner.usage.take_gone();
+        if gone.is_empty() {
+            return;
+        }
+        for (id, stream) in &mut inner.streams {
+            for (place, payload) in stream.log.take_changed() {
+                let logged = journal.event(*id, place, payload, Origin::default());
+                stream.log.is_logged(place, logged);
+            }
+        }
+        journal.forget(gone);
     }
 
     fn attach(self: &Arc<Self>, inner: &mut Inner, id: StreamId, from: u64) -> Reader {
@@ -322,7 +393,7 @@ impl Numbering {
 impl Inner {
     /// The standalone GET is one stream however many connections come and go.
     pub(super) fn get_id(&self) -> StreamId {
-        StreamId { epoch: self.epoch, number: 0 }
+        self.get
     }
 
     /// Forgets the oldest ended stream when there are too many; a resume of it is then unknown.
@@ -343,7 +414,7 @@ impl Inner {
     /// more than it must, so that a full log is not scanned for each event.
     ///
     /// What waits for a connection that reads is not lost: its bound is how long a caller may take nothing.
-    fn trim(&mut self, settings: &StreamSettings) {
+    pub(super) fn trim(&mut self, settings: &StreamSettings) {
         if self.usage.surplus(settings.max_events, settings.max_bytes).is_none() {
             return;
         }

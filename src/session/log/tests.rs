@@ -12,7 +12,7 @@ fn log(max_event: usize) -> (Log, Arc<Usage>) {
 
 fn entry(place: u64, kind: EventKind, size: usize) -> Entry {
     let text = format!(r#"{{"jsonrpc":"2.0","id":{place},"result":{{"text":"{}"}}}}"#, "x".repeat(size));
-    Entry { place, kind, payload: text.into() }
+    Entry { place, kind, payload: text.into(), id: UNLOGGED }
 }
 
 fn places(log: &Log) -> Vec<u64> {

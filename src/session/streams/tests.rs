@@ -79,7 +79,7 @@ fn id(text: &str) -> EventId {
 fn streams_of_the_newest_revision_are_primed_and_earlier_ones_never() {
     for revision in Revision::LEGACY {
         let streams = streams_of(settings(), revision);
-        for mut reader in [streams.begin_post(), streams.open_get()] {
+        for mut reader in [streams.begin_post(About::default()), streams.open_get()] {
             let got = read(&mut reader);
             let primed = revision == Revision::V2025_11_25;
             assert_eq!(
@@ -94,7 +94,7 @@ fn streams_of_the_newest_revision_are_primed_and_earlier_ones_never() {
 #[test]
 fn a_resumed_stream_gives_what_followed_once_and_goes_on() {
     let streams = streams();
-    let mut first = streams.begin_post();
+    let mut first = streams.begin_post(About::default());
     let stream = first.stream();
     streams.push(stream, EventKind::Notification, message(1));
     assert_eq!(read(&mut first).numbers, [1]);
@@ -113,7 +113,7 @@ fn a_resumed_stream_gives_what_followed_once_and_goes_on() {
 #[test]
 fn ids_that_were_never_given_out_are_unknown() {
     let streams = streams();
-    let _reader = streams.begin_post();
+    let _reader = streams.begin_post(About::default());
     for foreign in ["1.2-0", "2.1-0", "1.1-1", "1.0-0"] {
         assert_eq!(streams.resume(id(foreign)).err(), Some(ResumeError::Unknown), "{foreign}");
     }
@@ -122,7 +122,7 @@ fn ids_that_were_never_given_out_are_unknown() {
 #[test]
 fn an_older_reader_of_a_post_ends_without_retry_when_a_newer_one_comes() {
     let streams = streams();
-    let mut older = streams.begin_post();
+    let mut older = streams.begin_post(About::default());
     assert_eq!(read(&mut older).numbers, [0; 0]);
     let mut newer = streams.resume(id("1.1-0")).expect("resumed");
     streams.push(newer.stream(), EventKind::Notification, message(1));
@@ -135,7 +135,8 @@ fn an_older_reader_of_a_post_ends_without_retry_when_a_newer_one_comes() {
 fn the_replay_of_a_new_connection_survives_the_end_of_the_old_one() {
     let streams = streams();
     for role in [StreamRole::Post, StreamRole::Get] {
-        let mut old = if role == StreamRole::Get { streams.open_get() } else { streams.begin_post() };
+        let mut old =
+            if role == StreamRole::Get { streams.open_get() } else { streams.begin_post(About::default()) };
         let stream = old.stream();
         for n in 1..=3 {
             streams.push(stream, EventKind::Notification, message(n));
@@ -213,7 +214,7 @@ fn a_notice_is_told_once_to_the_one_that_reads() {
 #[test]
 fn a_caller_without_an_event_id_leaves_nothing_behind() {
     let streams = streams_of(settings(), Revision::V2025_06_18);
-    let mut reader = streams.begin_post();
+    let mut reader = streams.begin_post(About::default());
     let stream = reader.stream();
     read(&mut reader);
     drop(reader);
@@ -225,7 +226,7 @@ fn a_caller_without_an_event_id_leaves_nothing_behind() {
 #[test]
 fn a_full_log_loses_superseded_progress_then_notifications_and_responses_never_by_count() {
     let streams = streams_of(StreamSettings { max_events: 20, ..settings() }, Revision::V2025_11_25);
-    let mut reader = streams.begin_post();
+    let mut reader = streams.begin_post(About::default());
     let stream = reader.stream();
     read(&mut reader);
     drop(reader);
@@ -250,7 +251,7 @@ fn a_full_log_loses_superseded_progress_then_notifications_and_responses_never_b
 fn too_many_bytes_lose_responses_last_and_say_so() {
     let settings = StreamSettings { max_bytes: 20_000, ..settings() };
     let streams = streams_of(settings, Revision::V2025_11_25);
-    let mut reader = streams.begin_post();
+    let mut reader = streams.begin_post(About::default());
     let stream = reader.stream();
     read(&mut reader);
     drop(reader);
@@ -266,7 +267,7 @@ fn too_many_bytes_lose_responses_last_and_say_so() {
 #[test]
 fn a_response_on_its_way_to_a_caller_that_reads_is_not_lost() {
     let streams = streams_of(StreamSettings { max_bytes: 100, ..settings() }, Revision::V2025_11_25);
-    let mut reader = streams.begin_post();
+    let mut reader = streams.begin_post(About::default());
     let stream = reader.stream();
     read(&mut reader);
     streams.push(stream, EventKind::Request, big(1, 2_000));
@@ -284,7 +285,7 @@ fn a_response_on_its_way_to_a_caller_that_reads_is_not_lost() {
 fn a_response_over_the_size_of_events_stays() {
     let settings = StreamSettings { max_bytes: 10_000, max_event: 8_000, ..settings() };
     let streams = streams_of(settings, Revision::V2025_11_25);
-    let mut reader = streams.begin_post();
+    let mut reader = streams.begin_post(About::default());
     let stream = reader.stream();
     read(&mut reader);
     drop(reader);
@@ -297,7 +298,7 @@ fn a_response_over_the_size_of_events_stays() {
 #[test]
 fn a_caller_that_stays_away_for_too_long_is_told_to_come_back() {
     let streams = streams();
-    let mut reader = streams.begin_post();
+    let mut reader = streams.begin_post(About::default());
     let stream = reader.stream();
     read(&mut reader);
     let mut inner = lock(&streams.inner);
@@ -318,7 +319,7 @@ fn a_caller_that_stays_away_for_too_long_is_told_to_come_back() {
 #[test]
 fn ended_streams_are_kept_for_their_retention_and_within_their_number() {
     let streams = streams();
-    let mut reader = streams.begin_post();
+    let mut reader = streams.begin_post(About::default());
     read(&mut reader);
     let stream = reader.stream();
     streams.push(stream, EventKind::Response, message(1));
@@ -330,7 +331,7 @@ fn ended_streams_are_kept_for_their_retention_and_within_their_number() {
     streams.prune(later, Duration::from_secs(10));
     assert_eq!(streams.resume(id("1.1-0")).err(), Some(ResumeError::Unknown));
     for _ in 0..MOST_STREAMS + 10 {
-        let mut reader = streams.begin_post();
+        let mut reader = streams.begin_post(About::default());
         read(&mut reader);
         streams.complete(reader.stream());
     }
@@ -341,7 +342,7 @@ fn ended_streams_are_kept_for_their_retention_and_within_their_number() {
 #[test]
 fn a_caller_that_is_asked_to_poll_comes_back_to_the_same_stream() {
     let streams = streams();
-    let mut reader = streams.begin_post();
+    let mut reader = streams.begin_post(About::default());
     let stream = reader.stream();
     read(&mut reader);
     streams.ask_to_poll(stream);
@@ -358,7 +359,7 @@ fn a_caller_that_is_asked_to_poll_comes_back_to_the_same_stream() {
 #[test]
 fn a_stream_without_an_id_yet_is_not_ended_early() {
     let streams = streams_of(settings(), Revision::V2025_06_18);
-    let mut reader = streams.begin_post();
+    let mut reader = streams.begin_post(About::default());
     assert!(!read(&mut reader).ended);
     streams.end_connections();
     reader.end_with_retry();
@@ -372,7 +373,7 @@ fn a_stream_without_an_id_yet_is_not_ended_early() {
 #[test]
 fn a_complete_stream_takes_nothing_more() {
     let streams = streams();
-    let reader = streams.begin_post();
+    let reader = streams.begin_post(About::default());
     assert!(streams.push(reader.stream(), EventKind::Response, message(1)));
     streams.complete(reader.stream());
     assert!(!streams.push(reader.stream(), EventKind::Notification, message(2)));
