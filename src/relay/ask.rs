@@ -21,8 +21,10 @@ use crate::protocol::error::Code;
 use crate::protocol::method::Method;
 use crate::protocol::object::Object;
 use crate::protocol::revision::Era;
+use crate::session::journal::Origin;
 use crate::session::log::EventKind;
 use crate::settings::ServerSettings;
+use crate::store::event_log::Question;
 use crate::upstream::{Link, Reply};
 
 /// How long a question outside any call waits for the caller to open its GET stream.
@@ -98,7 +100,9 @@ pub(super) fn ask(
     if let Err(ask) = session.attached.asks.open(id, ask) {
         return ask.refuse(Why::TooMany);
     }
-    let place = place(session, belonging, &message);
+    let journal = session.streams.journal();
+    let question = journal.map(|_| Question { server: server.name.as_str().into(), id: request.id().into() });
+    let place = place(session, belonging, &message, question.as_ref());
     if let Some(place) = &place {
         session.attached.asks.asked(id, place.clone());
     } else if !matches!(belonging, Belonging::Link(_)) {
@@ -109,7 +113,7 @@ pub(super) fn ask(
     let (session, input) = (session.clone(), server.timeouts.input);
     session.attached.tasks().clone().spawn(async move {
         tokio::select! {
-            () = wait_for_answer(&session, id, place, message, input) => {}
+            () = wait_for_answer(&session, id, place, (message, question), input) => {}
             () = settled.cancelled() => {}
             () = session.ended.cancelled() => {}
         }
@@ -117,11 +121,18 @@ pub(super) fn ask(
 }
 
 /// Waits until the question's time is over; the answer itself ends it from outside.
-async fn wait_for_answer(session: &Session, id: u64, place: Option<Place>, message: Bytes, input: Duration) {
+async fn wait_for_answer(
+    session: &Session,
+    id: u64,
+    place: Option<Place>,
+    (message, question): (Bytes, Option<Question>),
+    input: Duration,
+) {
     let asks = &session.attached.asks;
     if place.is_none() {
         let opened = tokio::time::timeout(GET_WAIT, session.streams.get_opened()).await;
-        if opened.is_err() || !session.streams.push_get(EventKind::Request, message) {
+        let origin = Origin { question, cursor: None };
+        if opened.is_err() || !session.streams.append_get(EventKind::Request, message, origin) {
             asks.give_up(id, Why::NoStream);
             return;
         }
@@ -134,13 +145,20 @@ async fn wait_for_answer(session: &Session, id: u64, place: Option<Place>, messa
 }
 
 /// Puts the question on the stream where it belongs, or on another that reaches the caller.
-fn place(session: &Session, belonging: &Belonging, message: &Bytes) -> Option<Place> {
+fn place(
+    session: &Session,
+    belonging: &Belonging,
+    message: &Bytes,
+    question: Option<&Question>,
+) -> Option<Place> {
     let on_call = |exchange: &Arc<Exchange>| {
-        exchange.outlet.emit(EventKind::Request, message.clone()).then(|| Place::Call(exchange.clone()))
+        exchange.put(message.clone(), question.cloned()).then(|| Place::Call(exchange.clone()))
     };
     let on_get = || {
         let open = session.streams.get_is_open();
-        (open && session.streams.push_get(EventKind::Request, message.clone())).then_some(Place::Get)
+        let origin = Origin { question: question.cloned(), cursor: None };
+        (open && session.streams.append_get(EventKind::Request, message.clone(), origin))
+            .then_some(Place::Get)
     };
     match belonging {
         Belonging::Call(exchange) | Belonging::Perhaps(exchange) => on_call(exchange).or_else(on_get),

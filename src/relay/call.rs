@@ -215,6 +215,7 @@ impl Relay {
             clock: clock.clone(),
             session: Arc::downgrade(session),
             origin: connected.origin,
+            cursor: std::sync::Mutex::default(),
         })
     }
 

@@ -2,7 +2,7 @@
 //!
 //! The caller's progress token is only given back; the server sees the gateway's own (case-H07).
 
-use std::sync::{Arc, Weak};
+use std::sync::{Arc, Mutex, Weak};
 
 use bytes::Bytes;
 
@@ -17,8 +17,11 @@ use crate::protocol::envelope::{Notification, Request, Span};
 use crate::protocol::error::Code;
 use crate::protocol::method::Method;
 use crate::protocol::object::Object;
+use crate::session::journal::Origin;
 use crate::session::log::EventKind;
 use crate::settings::ServerSettings;
+use crate::store::event_log::Question;
+use crate::store::lock;
 use crate::upstream::{Link, Listener, Reply};
 
 /// One caller request in flight at one server.
@@ -39,6 +42,8 @@ pub(super) struct Exchange {
     pub(super) session: Weak<Session>,
     /// What hears the link outside calls: change notices that arrive on the call's stream go there too.
     pub(super) origin: Arc<dyn Listener>,
+    /// The server's id of its last event, until it is journaled with one for the caller.
+    pub(super) cursor: Mutex<Option<Box<str>>>,
 }
 
 // === impl Exchange ===
@@ -46,11 +51,21 @@ pub(super) struct Exchange {
 impl Exchange {
     /// Gives a message to the caller, on the stream of its POST or, if that cannot take it, on the GET.
     pub(super) fn deliver(&self, kind: EventKind, message: Bytes) {
-        if !self.outlet.emit(kind, message.clone())
+        if !self.outlet.emit(kind, message.clone(), self.came_from())
             && let Some(session) = self.session.upgrade()
         {
             session.streams.push_get(kind, message);
         }
+    }
+
+    /// Puts a server's request on the stream of the POST; `false` if that cannot take it.
+    pub(super) fn put(&self, message: Bytes, question: Option<Question>) -> bool {
+        self.outlet.emit(EventKind::Request, message, Origin { question, ..self.came_from() })
+    }
+
+    /// Where the server's stream stands.
+    fn came_from(&self) -> Origin {
+        Origin { cursor: lock(&self.cursor).take(), question: None }
     }
 
     /// Passes progress on under the caller's token; without one the caller asked for none.
@@ -72,14 +87,18 @@ impl Exchange {
         if let Some(place) = place {
             let message = Edit::of(message.bytes()).replace(place, token).finish();
             // Progress is for the stream of its call and for no other.
-            let _ = self.outlet.emit_soon(EventKind::Progress { exchange: self.number }, message);
+            let _ = self.outlet.emit_soon(
+                EventKind::Progress { exchange: self.number },
+                message,
+                self.came_from(),
+            );
         }
     }
 
     /// The same for a modern caller, who may be between two requests of the call.
     fn progress_for(&self, modern: &ForModern, message: &Notification) {
         if let Some(text) = modern.wanted.progress(self.caller_token.as_deref(), message)
-            && !self.outlet.emit_soon(EventKind::Progress { exchange: self.number }, text)
+            && !self.outlet.emit_soon(EventKind::Progress { exchange: self.number }, text, Origin::default())
         {
             modern.wanted.keep(message.clone());
         }
@@ -127,6 +146,12 @@ impl Listener for Exchange {
                 ask::ask(&session, &self.server, &Belonging::Call(exchange), &message, reply);
             }
             None => reply.refuse(Code::Internal.number(), "the call that this belongs to is over"),
+        }
+    }
+
+    fn at(&self, cursor: &str) {
+        if self.session.upgrade().is_some_and(|session| session.streams.journal().is_some()) {
+            *lock(&self.cursor) = Some(cursor.into());
         }
     }
 

@@ -43,6 +43,8 @@ struct Aim {
     form: Form,
     /// The id of the HTTP request, for errors and log lines.
     request_id: Arc<str>,
+    /// What its stream is about, for the journal.
+    about: About,
     state: State,
 }
 
@@ -83,7 +85,7 @@ impl Outlet {
     }
 
     fn with(streams: Among, form: Form, request_id: Arc<str>, modern: Option<ForModern>) -> Self {
-        let aim = Aim { streams, form, request_id, state: State::Pending };
+        let aim = Aim { streams, form, request_id, about: About::default(), state: State::Pending };
         Self { aim: Mutex::new(aim), begun: Notify::new(), unsettled: AtomicBool::new(false), modern }
     }
 
@@ -94,7 +96,21 @@ impl Outlet {
 
     /// Turns to the caller's next POST.
     pub(super) fn turn_to(&self, streams: PlainStreams, form: Form, request_id: Arc<str>) {
-        *lock(&self.aim) = Aim { streams: Among::Alone(streams), form, request_id, state: State::Pending };
+        let (streams, about) = (Among::Alone(streams), About::default());
+        *lock(&self.aim) = Aim { streams, form, request_id, about, state: State::Pending };
+    }
+
+    /// What the stream will be about, if there will be one.
+    pub(super) fn is_about(&self, about: About) {
+        lock(&self.aim).about = about;
+    }
+
+    /// The one request goes to this server. Those of a batch may go to several.
+    pub(super) fn goes_to(&self, server: &str) {
+        let about = &mut lock(&self.aim).about;
+        if about.requests.len() == 1 {
+            about.server = Some(server.into());
+        }
     }
 
     /// The POST gets its answer; what comes before the next one finds no way to the caller. Gives its stream, which
@@ -122,19 +138,19 @@ impl Outlet {
 
     /// Sends a message ahead of the result; it turns a pending answer into a stream. `false` if the caller cannot
     /// get it: it accepts only JSON, or has left without an event id.
-    pub(super) fn emit(&self, kind: EventKind, message: Bytes) -> bool {
+    pub(super) fn emit(&self, kind: EventKind, message: Bytes, origin: Origin) -> bool {
         match self.way() {
-            Some((streams, id)) => streams.push(id, kind, one_line(message)),
+            Some((streams, id)) => streams.append(id, kind, one_line(message), Wake::Now, origin),
             None => false,
         }
     }
 
     /// The same for one of many messages that come right behind each other; [`Outlet::flush`] sends them.
-    pub(super) fn emit_soon(&self, kind: EventKind, message: Bytes) -> bool {
+    pub(super) fn emit_soon(&self, kind: EventKind, message: Bytes, origin: Origin) -> bool {
         match self.way() {
             Some((streams, id)) => {
                 self.unsettled.store(true, Relaxed);
-                streams.append(id, kind, one_line(message), Wake::Later, Origin::default())
+                streams.append(id, kind, one_line(message), Wake::Later, origin)
             }
             None => false,
         }
@@ -243,7 +259,7 @@ impl Aim {
                     Among::Session(streams) => streams.clone(),
                     Among::Alone(plain) => plain.open(),
                 };
-                let reader = streams.begin_post(About::default());
+                let reader = streams.begin_post(std::mem::take(&mut self.about));
                 let id = reader.stream();
                 self.state = State::Begun { streams, id, reader: Some(reader) };
                 begun.notify_one();

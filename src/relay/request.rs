@@ -78,6 +78,9 @@ impl Relay {
             running.push(session.run(self.in_flight).ok_or(Busy::Requests)?);
         }
         let outlet = Outlet::new(Among::Session(session.streams.clone()), form, request_id);
+        if session.streams.journal().is_some() {
+            outlet.is_about(About::of(&requests));
+        }
         Ok(self.serve_all(session, endpoint, requests, outlet, batching, running).await)
     }
 
@@ -204,6 +207,9 @@ impl Relay {
     }
 
     pub(super) async fn relayed(self: &Arc<Self>, serving: Serving<'_>, route: &Route) -> Option<Text> {
+        if serving.session.streams.journal().is_some() {
+            serving.outlet.goes_to(&route.target.server.name);
+        }
         match serving.request.method() {
             Method::ResourcesSubscribe => self.subscribe(serving, route).await,
             Method::ResourcesUnsubscribe => self.unsubscribe(serving, route).await,

@@ -291,3 +291,8 @@ impl fmt::Debug for Journal {
         f.debug_struct("Journal").field("epoch", &self.shared.epoch).finish_non_exhaustive()
     }
 }
+
+#[cfg(test)]
+pub(super) mod scripted;
+#[cfg(test)]
+mod tests;

@@ -4,7 +4,7 @@ use std::sync::Arc;
 use std::task::{Context, Poll};
 
 use super::event::{EventId, IdText, StreamId};
-use super::journal::{Hold, UNLOGGED};
+use super::journal::Hold;
 use super::log::EventKind;
 use super::stream::{Ending, Phase, StreamRole};
 use super::streams::{Numbering, Streams};

@@ -256,6 +256,12 @@ impl Stream {
         self.last_place
     }
 
+    /// Goes on where an earlier owner was: what the log shows up to `shown` was given to a caller, who may have seen
+    /// more up to `last`.
+    pub(super) fn go_on_from(&mut self, shown: u64, last: u64) {
+        (self.delivered, self.last_place, self.resumable) = (shown, last, true);
+    }
+
     /// Whether every event was given to a reader and no more will come.
     pub(super) fn is_read(&self) -> bool {
         self.phase != Phase::Open && self.delivered >= self.last_place

@@ -23,6 +23,9 @@ pub trait Listener: Send + Sync {
     /// The server asks something. `reply` must be used; dropped, it answers with an error.
     fn request(&self, message: Request, reply: Reply);
 
+    /// The server's stream of this call stands at the event with this id; what is handed over next came with it.
+    fn at(&self, _cursor: &str) {}
+
     /// The server closed the HTTP stream of this call on purpose and asked to be polled (`retry:`); the link
     /// resumes it, and the caller may be told the same.
     fn polled(&self, _retry: Option<Duration>) {}

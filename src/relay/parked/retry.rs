@@ -18,6 +18,7 @@ use crate::relay::seat::Seat;
 use crate::relay::shared::Pick;
 use crate::relay::{Claim, Post, Relay, Session};
 use crate::session::Binding;
+use crate::session::journal::Origin;
 use crate::session::log::EventKind;
 
 /// What a request is that brings a state or answers.
@@ -108,7 +109,7 @@ impl Relay {
         outlet.turn_to(self.sessions.plain(), post.form, post.request_id.clone());
         if let Some(modern) = outlet.for_modern() {
             if let Some(missed) = modern.wanted.go_on(claim.log_level.as_deref(), token.as_deref()) {
-                outlet.emit(EventKind::Notification, missed);
+                outlet.emit(EventKind::Notification, missed, Origin::default());
             }
             // Last, so that what the server says to an answer finds its way.
             if let Some(questions) = &modern.questions {

@@ -50,6 +50,9 @@ pub(super) async fn follow(
                     continue;
                 }
                 backoff.reset();
+                if let Some(id) = &event.id {
+                    listener.at(id);
+                }
                 if !is_message(&event) {
                     continue;
                 }
