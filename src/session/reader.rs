@@ -73,20 +73,18 @@ impl Reader {
         slot.seen();
         let start = out.len();
         let journal = self.streams.journal.as_ref();
-        // Whom no adopter can answer, since it has no event id, gets what there is.
-        let answered_elsewhere = stream.resumable;
-        let hold = |id| match journal.map_or(Hold::Free, |journal| journal.hold(id)) {
-            Hold::Lost if !answered_elsewhere => Hold::Free,
-            hold => hold,
-        };
+        let hold = |id| journal.map_or(Hold::Free, |journal| journal.hold(id));
+        // The first event id goes out once the log knows of the stream. Lost before that, the caller can be answered
+        // here only, and gets no id to come back with.
+        let beginning = if stream.resumable { Hold::Free } else { hold(stream.log.began) };
         // What the caller must wait for.
         let mut held = None;
-        if !self.opened && self.streams.numbering == Numbering::Primed && slot.ending != Some(Ending::Plain) {
-            held = (hold(stream.log.began) == Hold::Held).then_some(stream.log.began);
+        if beginning == Hold::Held && slot.ending != Some(Ending::Plain) {
+            held = Some(stream.log.began);
         }
         if !self.opened && held.is_none() {
             self.opened = true;
-            if self.streams.numbering == Numbering::Primed {
+            if self.streams.numbering == Numbering::Primed && beginning != Hold::Lost {
                 let id = EventId { stream: self.stream, place: slot.cursor };
                 encode::priming(out, IdText::of(id).as_str(), retry);
                 stream.resumable = true;
@@ -94,22 +92,18 @@ impl Reader {
         }
         if reads && held.is_none() {
             for entry in stream.log.after(slot.cursor) {
-                if matches!(entry.kind, EventKind::Request | EventKind::Response) {
-                    match hold(entry.id) {
-                        Hold::Free => {}
-                        Hold::Held => held = Some(entry.id),
-                        // The caller comes back, and is led to the new owner.
-                        Hold::Lost => {
-                            held = Some(entry.id);
-                            slot.ending.get_or_insert(Ending::Retry);
-                        }
-                    }
-                    if held.is_some() {
-                        break;
-                    }
+                let is_owed = matches!(entry.kind, EventKind::Request | EventKind::Response);
+                let hold = if is_owed { hold(entry.id) } else { beginning };
+                if hold == Hold::Lost && stream.resumable {
+                    // The caller comes back, and is led to the new owner.
+                    slot.ending.get_or_insert(Ending::Retry);
+                }
+                if hold == Hold::Held || (hold == Hold::Lost && stream.resumable) {
+                    held = Some(entry.id);
+                    break;
                 }
                 slot.cursor = entry.place;
-                if self.streams.numbering == Numbering::Plain {
+                if self.streams.numbering == Numbering::Plain || hold == Hold::Lost {
                     encode::event(out, None, &entry.payload);
                     continue;
                 }

@@ -1,13 +1,12 @@
 //! A store for tests that takes writes as a script says, and what a caller reads.
 
 use std::collections::VecDeque;
-use std::sync::atomic::{AtomicUsize, Ordering::Relaxed};
 use std::sync::{Arc, Mutex};
 use std::task::{Context, Poll, Waker};
 use std::time::Duration;
 
 use bytes::Bytes;
-use tokio::sync::Semaphore;
+use tokio::sync::{Semaphore, watch};
 use tokio_util::task::TaskTracker;
 
 use super::Journal;
@@ -44,7 +43,7 @@ pub(in crate::session) struct Scripted {
     script: Mutex<VecDeque<Act>>,
     /// One permit for each [`Act::TakeLater`] that may go on.
     pub(in crate::session) later: Semaphore,
-    pub(in crate::session) appends: AtomicUsize,
+    appends: watch::Sender<usize>,
 }
 
 /// What a reader has now.
@@ -84,11 +83,23 @@ impl Scripted {
         };
         store.create(KEY, record).await.expect("a new record");
         let script = Mutex::new(script.into_iter().collect());
-        Arc::new(Self { store, script, later: Semaphore::new(0), appends: AtomicUsize::new(0) })
+        Arc::new(Self { store, script, later: Semaphore::new(0), appends: watch::Sender::new(0) })
     }
 
     pub(in crate::session) fn script(&self, acts: impl IntoIterator<Item = Act>) {
         *lock(&self.script) = acts.into_iter().collect();
+    }
+
+    /// How often it was asked to take a write.
+    pub(in crate::session) fn appends(&self) -> usize {
+        *self.appends.borrow()
+    }
+
+    /// Waits until it was asked `n` times.
+    pub(in crate::session) async fn asked(&self, n: usize) {
+        let mut appends = self.appends.subscribe();
+        let asked = appends.wait_for(|appends| *appends >= n);
+        tokio::time::timeout(Duration::from_secs(60), asked).await.expect("in time").expect("kept");
     }
 
     /// The streams of the first owner.
@@ -130,7 +141,7 @@ impl Scripted {
 
 impl EventLog for Scripted {
     fn append(&self, key: SessionKey, entries: Vec<LogEntry>) -> Stored<'_, ()> {
-        self.appends.fetch_add(1, Relaxed);
+        self.appends.send_modify(|appends| *appends += 1);
         let act = lock(&self.script).pop_front().unwrap_or(Act::Take);
         Box::pin(async move {
             match act {
