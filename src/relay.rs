@@ -163,7 +163,14 @@ impl Relay {
         }
         Arc::new(Self {
             endpoints: ArcSwap::from_pointee(by_path(settings)),
-            sessions: Sessions::new(stores, membership, settings.sessions.clone(), streams, metrics.clone()),
+            sessions: Sessions::new(
+                stores,
+                membership,
+                settings.sessions.clone(),
+                streams,
+                tasks.clone(),
+                metrics.clone(),
+            ),
             adopting: whereabouts::Adopting::default(),
             missed: Registry::new(),
             catalog,

@@ -6,8 +6,7 @@ use super::live::{Attachment, Greeting, Place};
 use super::locate::Adoptable;
 use super::sessions::NoLease;
 use super::{Binding, EndReason, PrincipalCap, Session, SessionId, Sessions, Streams};
-use crate::store::event_log::{EntryId, LogEntry, Logged};
-use crate::store::{Epoch, Record, SessionKey, StoreError};
+use crate::store::{Epoch, Record, StoreError};
 use crate::telemetry::metrics::cluster::Transfer;
 
 /// Why a session was not adopted.
@@ -26,9 +25,6 @@ pub enum AdoptError {
     #[error("the session's record is one that this version of the gateway does not understand")]
     Unknown,
 }
-
-/// How many entries are read from the store at a time.
-const PAGE: usize = 256;
 
 // === impl Sessions ===
 
@@ -57,13 +53,17 @@ impl<A: Attachment> Sessions<A> {
         let replica = self.membership.replica.clone();
         let epoch = self.stores.sessions.adopt(key.clone(), record.epoch, replica).await?;
         // From here on the store itself refuses what an earlier owner writes.
-        let first = LogEntry { id: EntryId { epoch, number: 0 }, what: Logged::Adopted };
-        self.stores.log.append(key.clone(), vec![first]).await?;
+        let journal = self.journal(&key, epoch);
+        journal.adopt().await?;
         // What was stored before the epoch changed is the last that was.
         let record = self.stores.sessions.load(key.clone()).await?.ok_or(AdoptError::Raced)?;
-        let entries = self.logged(&key).await?;
+        let entries = journal.read_back().await?;
         let (greeting, attached) = revive(&record, epoch).ok_or(AdoptError::Unknown)?;
-        let streams = self.streams_of(&key, &greeting, epoch, entries);
+        let (settings, budget) = (self.stream_settings(), self.budget());
+        let mut restored = Streams::restore(settings, greeting.revision, epoch, budget, entries, journal);
+        // Nothing of what ran at the earlier owner can be answered here any more.
+        restored.give_up(restored.unanswered.clone());
+        let streams = restored.streams;
         self.caps.take_over(cap);
         let place = Place::Named(key, cap);
         let session = Session::new(id.clone(), binding, greeting, epoch, streams, place, attached);
@@ -79,31 +79,6 @@ impl<A: Attachment> Sessions<A> {
             }
         }
         Ok(session)
-    }
-
-    /// The whole log of a session.
-    async fn logged(&self, key: &SessionKey) -> Result<Vec<LogEntry>, StoreError> {
-        let mut entries: Vec<LogEntry> = Vec::new();
-        loop {
-            let after = entries.last().map(|entry| entry.id);
-            let page = self.stores.log.read(key.clone(), after, PAGE).await?;
-            let last = page.len() < PAGE;
-            entries.extend(page);
-            // Its owner held it to its bounds; what is beyond is no log of ours.
-            if last || entries.len() > self.most_logged() {
-                return Ok(entries);
-            }
-        }
-    }
-
-    fn streams_of(
-        &self,
-        _key: &SessionKey,
-        greeting: &Greeting,
-        epoch: Epoch,
-        _entries: Vec<LogEntry>,
-    ) -> Arc<Streams> {
-        Arc::new(Streams::new(self.stream_settings(), greeting.revision, epoch, self.budget()))
     }
 }
 

@@ -229,7 +229,7 @@ impl<A> Session<A> {
 
     /// Whether the store refused a write for it.
     pub(super) fn is_lost(&self) -> bool {
-        self.lost.load(Relaxed)
+        self.lost.load(Relaxed) || self.streams.journal().is_some_and(|journal| journal.lost().is_cancelled())
     }
 
     /// How many exchanges run.

@@ -1,6 +1,7 @@
 //! Giving sessions up: to whoever adopts them next, or because another replica has done so.
 
 use std::sync::Arc;
+use std::time::Duration;
 
 use tokio::sync::broadcast;
 
@@ -9,6 +10,8 @@ use super::{EndReason, Session, SessionId, Sessions};
 use crate::store::change_bus::Changed;
 use crate::store::{Record, SessionKey, StoreError};
 
+/// How long the store may take to note the last events of a session that is given up.
+const SETTLED_WITHIN: Duration = Duration::from_secs(1);
 /// How many epochs are asked for at a time.
 const PAGE: usize = 256;
 
@@ -21,6 +24,10 @@ impl<A: Attachment> Sessions<A> {
         let Some(key) = session.store_key() else { return false };
         if !session.retire() {
             return false;
+        }
+        // Whoever goes on with it finds all that its streams were given.
+        if let Some(journal) = session.streams.journal() {
+            let _ = tokio::time::timeout(SETTLED_WITHIN, journal.settled()).await;
         }
         if !self.part_with(session, EndReason::Released) {
             return false;

@@ -4,6 +4,8 @@ use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
 use std::sync::{Arc, Mutex};
 use std::time::{Duration, Instant};
 
+use tokio_util::task::TaskTracker;
+
 use super::caps::{Caps, PrincipalCap};
 use super::heartbeat::PeersSeen;
 use super::implicit::{ImplicitKey, ImplicitSessions, Opened};
@@ -12,11 +14,11 @@ use super::log::Budget;
 use super::membership::{Company, Membership};
 use super::routes::Routes;
 use super::tenure::Tenure;
-use super::{PlainStreams, Session, SessionId, Streams};
+use super::{Journal, PlainStreams, Session, SessionId, Streams};
 use crate::settings::{SessionSettings, StreamSettings};
 use crate::store::change_bus::Changed;
 use crate::store::sessions::Change;
-use crate::store::{Epoch, Lifetime, Record, Registry, ReplicaId, StoreError, Stores, lock};
+use crate::store::{Epoch, Lifetime, Record, Registry, ReplicaId, SessionKey, StoreError, Stores, lock};
 use crate::telemetry::Metrics;
 
 /// How often at most expired sessions are looked for to make place for a new one.
@@ -38,6 +40,8 @@ pub struct Sessions<A> {
     pub(super) settings: SessionSettings,
     streams: Arc<StreamSettings>,
     budget: Arc<Budget>,
+    /// Where the streams' writers run.
+    tasks: TaskTracker,
     pub(super) metrics: Arc<Metrics>,
 }
 
@@ -104,6 +108,7 @@ impl<A: Attachment> Sessions<A> {
         membership: Membership,
         settings: SessionSettings,
         streams: Arc<StreamSettings>,
+        tasks: TaskTracker,
         metrics: Arc<Metrics>,
     ) -> Self {
         Self {
@@ -119,6 +124,7 @@ impl<A: Attachment> Sessions<A> {
             settings,
             budget: Arc::new(Budget::new(streams.max_total)),
             streams,
+            tasks,
             metrics,
         }
     }
@@ -158,8 +164,11 @@ impl<A: Attachment> Sessions<A> {
             epoch: Epoch::FIRST,
         };
         self.stores.sessions.create(key.clone(), record).await?;
-        let streams =
+        let mut streams =
             Streams::new(self.streams.clone(), greeting.revision, Epoch::FIRST, self.budget.clone());
+        if self.has_peers() {
+            streams = streams.with_journal(self.journal(&key, Epoch::FIRST));
+        }
         self.metrics.session_opened(greeting.revision.as_str());
         let place = Place::Named(key, place.keep());
         let session =
@@ -177,9 +186,9 @@ impl<A: Attachment> Sessions<A> {
         self.budget.clone()
     }
 
-    /// How many entries of one session's log are read at most.
-    pub(super) fn most_logged(&self) -> usize {
-        self.streams.max_events.saturating_mul(4).max(4096)
+    /// What its streams write to the store.
+    pub(super) fn journal(&self, key: &SessionKey, epoch: Epoch) -> Journal {
+        Journal::new(self.stores.log.clone(), key.clone(), epoch, self.tasks.clone())
     }
 
     pub(super) fn lifetime(&self) -> Lifetime {

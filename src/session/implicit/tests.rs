@@ -3,6 +3,8 @@
 use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering::Relaxed};
 
+use tokio_util::task::TaskTracker;
+
 use super::*;
 use crate::session::Membership;
 use crate::session::Sessions;
@@ -30,8 +32,14 @@ impl Trial {
     fn new(max: usize, max_per_principal: usize) -> Self {
         let settings = SessionSettings { max, max_per_principal, ..SessionSettings::default() };
         let metrics = Arc::new(Metrics::default());
-        let sessions =
-            Sessions::new(Stores::memory(), Membership::alone(), settings, Arc::default(), metrics);
+        let sessions = Sessions::new(
+            Stores::memory(),
+            Membership::alone(),
+            settings,
+            Arc::default(),
+            TaskTracker::new(),
+            metrics,
+        );
         Self { sessions, ends: Ends::default() }
     }
 

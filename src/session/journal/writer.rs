@@ -80,7 +80,7 @@ impl Shared {
                     let forget = self.log.forget(self.key.clone(), self.epoch, ids.clone());
                     match timeout(PATIENCE, forget).await {
                         Ok(Ok(())) => {}
-                        Ok(Err(StoreError::Unreachable)) | Err(_) => {
+                        Ok(Err(StoreError::Unreachable | StoreError::Unreadable)) | Err(_) => {
                             // Not worth a wait: nothing is wrong but that the log is longer than it need be.
                             lock(&self.queue).put_back(ids);
                             if self.rest() {
@@ -158,10 +158,10 @@ impl Shared {
                     Ok(true) => return Taken::Stored,
                     Ok(false) => return Taken::Refused(StoreError::Fenced),
                     Err(StoreError::Gone) => return Taken::Refused(StoreError::Gone),
-                    Err(StoreError::Fenced | StoreError::Unreachable) => {}
+                    Err(StoreError::Fenced | StoreError::Unreachable | StoreError::Unreadable) => {}
                 },
                 Ok(Err(why @ (StoreError::Fenced | StoreError::Gone))) => return Taken::Refused(why),
-                Ok(Err(StoreError::Unreachable)) | Err(_) => in_doubt = true,
+                Ok(Err(StoreError::Unreachable | StoreError::Unreadable)) | Err(_) => in_doubt = true,
             }
             sleep(self.spread(wait)).await;
             wait = (wait * 2).min(LONGEST_WAIT);

@@ -68,7 +68,8 @@ impl SessionStore for Flaky {
 
 fn sessions(store: Arc<Flaky>, settings: SessionSettings) -> Sessions<Ended> {
     let stores = Stores { sessions: store, ..Stores::memory() };
-    Sessions::new(stores, Membership::alone(), settings, Arc::default(), Arc::new(Metrics::default()))
+    let (tasks, metrics) = (TaskTracker::new(), Arc::new(Metrics::default()));
+    Sessions::new(stores, Membership::alone(), settings, Arc::default(), tasks, metrics)
 }
 
 fn binding(principal: u8) -> Binding {
