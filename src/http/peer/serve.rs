@@ -222,7 +222,7 @@ impl Default for ServeLimits {
             streams: 1024,
             headers: 128 << 10,
             ping: Duration::from_secs(2),
-            pong: Duration::from_secs(5),
+            pong: Duration::from_secs(10),
         }
     }
 }

@@ -137,6 +137,8 @@ pub(super) async fn drive(
     let (mut idle_since, mut begun) = (Instant::now(), 0);
     loop {
         tokio::select! {
+            // In this order: what came is read before anyone says that nothing came.
+            biased;
             // Every stream is told by h2 itself.
             _ = &mut http => break,
             pong = pong(&mut pings), if asked.is_some() => {

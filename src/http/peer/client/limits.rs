@@ -30,7 +30,8 @@ pub struct ClientLimits {
     pub idle: Duration,
     /// How often a peer is asked whether it is there.
     pub ping: Duration,
-    /// How long it may take to answer; then it is taken for gone.
+    /// How long it may take to answer; then it is taken for gone. A busy peer is not gone, and of all that breaks
+    /// with its connection the outcome is unknown.
     pub pong: Duration,
     /// What is kept of an answer that its caller does not take, bytes, beside its window.
     pub kept: usize,
@@ -52,7 +53,7 @@ impl Default for ClientLimits {
             headers: 128 << 10,
             idle: Duration::from_mins(1),
             ping: Duration::from_secs(2),
-            pong: Duration::from_secs(5),
+            pong: Duration::from_secs(10),
             kept: 192 << 10,
             patience: Duration::from_secs(10),
         }

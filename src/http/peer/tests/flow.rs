@@ -4,8 +4,8 @@ use super::*;
 
 #[tokio::test]
 async fn a_megabyte_passes_both_ways() {
-    let edge = Edge::new(ClientLimits::default());
-    let owner = Owner::start(echo(), ServeLimits::default()).await.knows(&edge);
+    let edge = Edge::new(calm());
+    let owner = Owner::start(echo(), calm_listener()).await.knows(&edge);
     let body: Vec<u8> = (0..1u32 << 18).flat_map(u32::to_le_bytes).collect();
     let bodies = (0..8).map(|_| async {
         let answer = edge.send(&owner.to, post(body.clone())).await.expect("an answer");
@@ -20,12 +20,12 @@ async fn a_megabyte_passes_both_ways() {
 /// The stream is cut at both ends, and until then no more was taken of it than may be kept.
 #[tokio::test]
 async fn a_caller_that_takes_nothing_is_cut() {
-    let limits = ClientLimits { patience: Duration::from_millis(400), ..ClientLimits::default() };
+    let limits = ClientLimits { patience: Duration::from_millis(400), ..calm() };
     let edge = Edge::new(limits);
     let (given, ended) = (Arc::new(AtomicUsize::new(0)), Arc::new(AtomicUsize::new(0)));
     let (count, end) = (given.clone(), ended.clone());
     let router = Router::new().fallback(move || async move { endless(1000, count, end) });
-    let owner = Owner::start(router, ServeLimits::default()).await.knows(&edge);
+    let owner = Owner::start(router, calm_listener()).await.knows(&edge);
     let mut body = edge.send(&owner.to, get()).await.expect("a head").into_body();
     within(body.frame()).await.expect("a frame").expect("data");
     until(|| ended.load(Relaxed) == 1).await;
@@ -39,11 +39,11 @@ async fn a_caller_that_takes_nothing_is_cut() {
 /// A caller that takes little by little, each time before its patience is over, is not cut.
 #[tokio::test]
 async fn a_caller_that_takes_a_little_is_not_cut() {
-    let edge = Edge::new(ClientLimits { patience: Duration::from_millis(800), ..ClientLimits::default() });
+    let edge = Edge::new(ClientLimits { patience: Duration::from_millis(800), ..calm() });
     let (given, ended) = (Arc::new(AtomicUsize::new(0)), Arc::new(AtomicUsize::new(0)));
     let end = ended.clone();
     let router = Router::new().fallback(move || async move { endless(1000, given, end) });
-    let owner = Owner::start(router, ServeLimits::default()).await.knows(&edge);
+    let owner = Owner::start(router, calm_listener()).await.knows(&edge);
     let mut body = edge.send(&owner.to, get()).await.expect("a head").into_body();
     let mut pace = tokio::time::interval(Duration::from_millis(100));
     for _ in 0..15 {
@@ -58,14 +58,14 @@ async fn a_caller_that_takes_a_little_is_not_cut() {
 /// Unread streams of the same connection, whose windows are all used up, do not delay a call on it.
 #[tokio::test]
 async fn unread_streams_delay_no_call_of_the_same_connection() {
-    let one = ClientLimits { connections: 1, spread: 1, ..ClientLimits::default() };
+    let one = ClientLimits { connections: 1, spread: 1, ..calm() };
     let edge = Edge::new(one);
     let (given, ended) = (Arc::new(AtomicUsize::new(0)), Arc::new(AtomicUsize::new(0)));
     let count = given.clone();
     let router = Router::new()
         .route("/mcp", axum::routing::post(|body: Body| async { body }))
         .route("/stream", axum::routing::post(move || async move { endless(900, count, ended) }));
-    let owner = Owner::start(router, ServeLimits::default()).await.knows(&edge);
+    let owner = Owner::start(router, calm_listener()).await.knows(&edge);
     let mut unread = Vec::new();
     for _ in 0..100 {
         let request = Request::post("/stream").body(Bytes::new()).expect("a request");
@@ -84,13 +84,13 @@ async fn unread_streams_delay_no_call_of_the_same_connection() {
 /// Events may be as small as a keep-alive comment; a peer's library counts unread small frames as an attack.
 #[tokio::test]
 async fn many_small_events_unread_break_no_connection() {
-    let edge = Edge::new(ClientLimits { connections: 1, spread: 1, ..ClientLimits::default() });
+    let edge = Edge::new(ClientLimits { connections: 1, spread: 1, ..calm() });
     let (given, ended) = (Arc::new(AtomicUsize::new(0)), Arc::new(AtomicUsize::new(0)));
     let (count, end) = (given.clone(), ended.clone());
     let router = Router::new()
         .route("/mcp", axum::routing::post(|body: Body| async { body }))
         .route("/stream", axum::routing::post(move || async move { endless(2, count, end) }));
-    let owner = Owner::start(router, ServeLimits::default()).await.knows(&edge);
+    let owner = Owner::start(router, calm_listener()).await.knows(&edge);
     let mut unread = Vec::new();
     for _ in 0..4 {
         let request = Request::post("/stream").body(Bytes::new()).expect("a request");
@@ -103,7 +103,7 @@ async fn many_small_events_unread_break_no_connection() {
 
 #[tokio::test]
 async fn a_caller_that_leaves_is_known_at_the_owner() {
-    let edge = Edge::new(ClientLimits::default());
+    let edge = Edge::new(calm());
     let (given, ended) = (Arc::new(AtomicUsize::new(0)), Arc::new(AtomicUsize::new(0)));
     let arrived = Arc::new(AtomicUsize::new(0));
     let (count, end, end_too, here) = (given.clone(), ended.clone(), ended.clone(), arrived.clone());
@@ -120,7 +120,7 @@ async fn a_caller_that_leaves_is_known_at_the_owner() {
     };
     let router = Router::new()
         .route("/mcp", axum::routing::get(move || async move { endless(1000, count, end) }).post(waiting));
-    let owner = Owner::start(router, ServeLimits::default()).await.knows(&edge);
+    let owner = Owner::start(router, calm_listener()).await.knows(&edge);
     let mut body = edge.send(&owner.to, get()).await.expect("a head").into_body();
     within(body.frame()).await.expect("a frame").expect("data");
     drop(body);
@@ -139,13 +139,13 @@ async fn a_caller_that_leaves_is_known_at_the_owner() {
 /// Those who leave in numbers, with much on its way to them, take nothing from those who stay.
 #[tokio::test]
 async fn a_thousand_who_leave_harm_nobody() {
-    let edge = Edge::new(ClientLimits { connections: 1, spread: 1, ..ClientLimits::default() });
+    let edge = Edge::new(ClientLimits { connections: 1, spread: 1, ..calm() });
     let (given, ended) = (Arc::new(AtomicUsize::new(0)), Arc::new(AtomicUsize::new(0)));
     let end = ended.clone();
     let router = Router::new()
         .route("/mcp", axum::routing::post(|body: Body| async { body }))
         .route("/stream", axum::routing::post(move || async move { endless(5000, given, end) }));
-    let owner = Owner::start(router, ServeLimits::default()).await.knows(&edge);
+    let owner = Owner::start(router, calm_listener()).await.knows(&edge);
     for _ in 0..10 {
         let leaving = (0..100).map(|_| async {
             let request = Request::post("/stream").body(Bytes::new()).expect("a request");

@@ -17,9 +17,9 @@ fn gated(gate: &Arc<Semaphore>, waiting: &Arc<AtomicUsize>) -> Router {
 
 #[tokio::test]
 async fn thousands_at_once_share_few_connections() {
-    let edge = Edge::new(ClientLimits::default());
+    let edge = Edge::new(calm());
     let (gate, waiting) = (Arc::new(Semaphore::new(0)), Arc::new(AtomicUsize::new(0)));
-    let owner = Owner::start(gated(&gate, &waiting), ServeLimits::default()).await.knows(&edge);
+    let owner = Owner::start(gated(&gate, &waiting), calm_listener()).await.knows(&edge);
     let calls = futures_util::future::join_all((0..3000).map(|nr| {
         let (edge, to) = (&edge, &owner.to);
         async move { edge.text(to, post(nr.to_string())).await == nr.to_string() }
@@ -38,9 +38,9 @@ async fn thousands_at_once_share_few_connections() {
 /// is told so instead of waiting.
 #[tokio::test]
 async fn over_all_streams_of_all_connections_it_is_busy() {
-    let edge = Edge::new(ClientLimits { connections: 2, spread: 1, ..ClientLimits::default() });
+    let edge = Edge::new(ClientLimits { connections: 2, spread: 1, ..calm() });
     let (gate, waiting) = (Arc::new(Semaphore::new(0)), Arc::new(AtomicUsize::new(0)));
-    let limits = ServeLimits { streams: 8, ..ServeLimits::default() };
+    let limits = ServeLimits { streams: 8, ..calm_listener() };
     let owner = Owner::start(gated(&gate, &waiting), limits).await.knows(&edge);
     let calls = futures_util::future::join_all((0..16).map(|_| edge.text(&owner.to, post("x"))));
     let one_more = async {
@@ -61,12 +61,12 @@ async fn over_all_streams_of_all_connections_it_is_busy() {
 /// Calls whose answers become streams fill a connection; calls then get another one, although only one may be opened.
 #[tokio::test]
 async fn a_connection_full_of_streams_is_none_for_calls() {
-    let edge = Edge::new(ClientLimits { connections: 1, spread: 1, ..ClientLimits::default() });
+    let edge = Edge::new(ClientLimits { connections: 1, spread: 1, ..calm() });
     let (given, ended) = (Arc::new(AtomicUsize::new(0)), Arc::new(AtomicUsize::new(0)));
     let router = Router::new()
         .route("/mcp", axum::routing::post(|body: Body| async { body }))
         .route("/stream", axum::routing::post(move || async move { endless(10, given, ended) }));
-    let limits = ServeLimits { streams: 8, ..ServeLimits::default() };
+    let limits = ServeLimits { streams: 8, ..calm_listener() };
     let owner = Owner::start(router, limits).await.knows(&edge);
     let mut streams = Vec::new();
     for _ in 0..4 {
@@ -80,13 +80,9 @@ async fn a_connection_full_of_streams_is_none_for_calls() {
 
 #[tokio::test]
 async fn an_unused_connection_is_closed_and_its_replica_forgotten() {
-    let limits = ClientLimits {
-        idle: Duration::from_millis(200),
-        ping: Duration::from_millis(50),
-        ..ClientLimits::default()
-    };
+    let limits = ClientLimits { idle: Duration::from_millis(200), ping: Duration::from_millis(50), ..calm() };
     let edge = Edge::new(limits);
-    let owner = Owner::start(echo(), ServeLimits::default()).await.knows(&edge);
+    let owner = Owner::start(echo(), calm_listener()).await.knows(&edge);
     assert_eq!(edge.text(&owner.to, post("x")).await, "x");
     edge.tasks.close();
     within(edge.tasks.wait()).await;

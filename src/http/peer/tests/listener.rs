@@ -8,13 +8,13 @@ use super::*;
 use crate::http::peer::client::dial::{Dialed, dial};
 
 fn tight() -> ServeLimits {
-    ServeLimits { handshake: Duration::from_millis(700), handshakes: 4, ..ServeLimits::default() }
+    ServeLimits { handshake: Duration::from_millis(700), handshakes: 4, ..calm_listener() }
 }
 
 /// The owner gets the request as the edge had it, and where it comes from beside it.
 #[tokio::test]
 async fn a_request_arrives_unchanged_with_its_hop() {
-    let edge = Edge::new(ClientLimits::default());
+    let edge = Edge::new(calm());
     let router = Router::new().fallback(|request: axum::extract::Request| async move {
         let hop = request.extensions().get::<Hop>().cloned();
         let mut shown: Vec<_> =
@@ -22,7 +22,7 @@ async fn a_request_arrives_unchanged_with_its_hop() {
         shown.sort();
         format!("{} {} {shown:?} {hop:?}", request.method(), request.uri())
     });
-    let owner = Owner::start(router, ServeLimits::default()).await.knows(&edge);
+    let owner = Owner::start(router, calm_listener()).await.knows(&edge);
     let request = Request::post("/servers/a%20b/mcp?x=1&y")
         .header("host", "mcp.example.com")
         .header("authorization", "Bearer t")
@@ -43,9 +43,9 @@ async fn a_request_arrives_unchanged_with_its_hop() {
 
 #[tokio::test]
 async fn a_peer_that_says_no_hop_or_a_bad_one_is_refused() {
-    let edge = Edge::new(ClientLimits::default());
-    let owner = Owner::start(echo(), ServeLimits::default()).await.knows(&edge);
-    let dialed = dial(&owner.to, &edge.identity, &ClientLimits::default()).await.expect("a connection");
+    let edge = Edge::new(calm());
+    let owner = Owner::start(echo(), calm_listener()).await.knows(&edge);
+    let dialed = dial(&owner.to, &edge.identity, &calm()).await.expect("a connection");
     let Dialed { mut sender, http, .. } = dialed;
     edge.tasks.spawn(http);
     let mut good = http::HeaderMap::new();
@@ -63,7 +63,7 @@ async fn a_peer_that_says_no_hop_or_a_bad_one_is_refused() {
 /// Strangers that speak no TLS, or never finish what they began, are closed in time and let peers in meanwhile.
 #[tokio::test]
 async fn strangers_are_closed_and_counted() {
-    let edge = Edge::new(ClientLimits::default());
+    let edge = Edge::new(calm());
     let owner = Owner::start(echo(), tight()).await.knows(&edge);
     let openings: [&[u8]; 5] = [
         b"GET / HTTP/1.1\r\n\r\n",
@@ -107,8 +107,8 @@ async fn an_ordinary_tls_client_gets_nowhere() {
 /// Garbage from a peer whose key is known ends its connection, and nothing else.
 #[tokio::test]
 async fn garbage_from_a_peer_harms_nobody_else() {
-    let edge = Edge::new(ClientLimits::default());
-    let owner = Owner::start(echo(), ServeLimits::default()).await.knows(&edge);
+    let edge = Edge::new(calm());
+    let owner = Owner::start(echo(), calm_listener()).await.knows(&edge);
     let mut seed = 7u32;
     let mut noise = || {
         seed = seed.wrapping_mul(1_664_525).wrapping_add(1_013_904_223);
@@ -134,8 +134,8 @@ async fn garbage_from_a_peer_harms_nobody_else() {
 
 #[tokio::test]
 async fn headers_over_the_limit_are_431_and_the_connection_goes_on() {
-    let edge = Edge::new(ClientLimits { spread: 1, ..ClientLimits::default() });
-    let limits = ServeLimits { headers: 8 << 10, ..ServeLimits::default() };
+    let edge = Edge::new(ClientLimits { spread: 1, ..calm() });
+    let limits = ServeLimits { headers: 8 << 10, ..calm_listener() };
     let owner = Owner::start(echo(), limits).await.knows(&edge);
     let mut request = post("x");
     for nr in 0..20 {
@@ -152,11 +152,11 @@ async fn headers_over_the_limit_are_431_and_the_connection_goes_on() {
 /// `end` does nobody listen.
 #[tokio::test]
 async fn what_runs_goes_on_until_the_end() {
-    let quick = ClientLimits { handshake: Duration::from_millis(500), ..ClientLimits::default() };
+    let quick = ClientLimits { handshake: Duration::from_millis(500), ..calm() };
     let edge = Edge::new(quick);
     let (given, ended) = (Arc::new(AtomicUsize::new(0)), Arc::new(AtomicUsize::new(0)));
     let router = Router::new().fallback(move || async move { endless(100, given, ended) });
-    let owner = Owner::start(router, ServeLimits::default()).await.knows(&edge);
+    let owner = Owner::start(router, calm_listener()).await.knows(&edge);
     let mut body = edge.send(&owner.to, get()).await.expect("a head").into_body();
     within(body.frame()).await.expect("a frame").expect("data");
     owner.stop.finish.cancel();
@@ -187,7 +187,7 @@ async fn what_runs_goes_on_until_the_end() {
 /// A call that runs when the listener finishes is answered, and then the listener ends by itself.
 #[tokio::test]
 async fn a_running_call_is_answered_and_then_the_listener_ends() {
-    let edge = Edge::new(ClientLimits::default());
+    let edge = Edge::new(calm());
     let (go, arrived) = (Arc::new(tokio::sync::Notify::new()), Arc::new(tokio::sync::Notify::new()));
     let (gone, here) = (go.clone(), arrived.clone());
     let router = Router::new().fallback(move || async move {
@@ -195,7 +195,7 @@ async fn a_running_call_is_answered_and_then_the_listener_ends() {
         gone.notified().await;
         "answered"
     });
-    let owner = Owner::start(router, ServeLimits::default()).await.knows(&edge);
+    let owner = Owner::start(router, calm_listener()).await.knows(&edge);
     let finish = async {
         arrived.notified().await;
         owner.stop.finish.cancel();
