@@ -130,7 +130,7 @@ fn get() -> Request<Bytes> {
 
 /// Without hurry: a busy machine breaks nothing.
 fn calm() -> ClientLimits {
-    ClientLimits { connect: LIMIT, handshake: LIMIT, pong: LIMIT, ..ClientLimits::default() }
+    ClientLimits { connect: LIMIT, handshake: LIMIT, pong: LIMIT, patience: LIMIT, ..ClientLimits::default() }
 }
 
 /// The same at the owner.

@@ -11,9 +11,9 @@ use super::*;
 /// Small enough to wait for, large enough for a busy machine.
 fn quick() -> ClientLimits {
     ClientLimits {
-        handshake: Duration::from_millis(700),
+        handshake: Duration::from_secs(2),
         ping: Duration::from_millis(100),
-        pong: Duration::from_millis(700),
+        pong: Duration::from_secs(2),
         ..ClientLimits::default()
     }
 }

@@ -8,7 +8,7 @@ use super::*;
 use crate::http::peer::client::dial::{Dialed, dial};
 
 fn tight() -> ServeLimits {
-    ServeLimits { handshake: Duration::from_millis(700), handshakes: 4, ..calm_listener() }
+    ServeLimits { handshake: Duration::from_secs(2), handshakes: 4, ..calm_listener() }
 }
 
 /// The owner gets the request as the edge had it, and where it comes from beside it.
