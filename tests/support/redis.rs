@@ -164,7 +164,7 @@ impl WatchedRedis {
         let name = Self::MASTER;
         let config = format!(
             "port {port}\nbind 127.0.0.1\ndir {}\nsentinel monitor {name} 127.0.0.1 {of} 1\n\
-             sentinel down-after-milliseconds {name} 500\nsentinel failover-timeout {name} 3000\n",
+             sentinel down-after-milliseconds {name} 3000\nsentinel failover-timeout {name} 10000\n",
             folder.path().display()
         );
         let file = folder.path().join("sentinel.conf");

@@ -82,7 +82,7 @@ impl Resolver<'_> {
         let file = self.path(file);
         let pem = self.read(path, &file)?;
         let mut certificates = CertificateDer::pem_slice_iter(&pem);
-        if !certificates.next().is_some_and(|first| first.is_ok()) {
+        if !matches!(certificates.next(), Some(Ok(_))) {
             let what = format!("names {}, which holds no certificate in PEM", file.display());
             self.review.problem(path, what, "write the file of the CA that signed the server's certificate");
         }

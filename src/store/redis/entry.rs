@@ -5,7 +5,6 @@ use redis::Value;
 use super::bytes::{Reader, Writer};
 use super::fields::Sealing;
 use super::reply;
-use super::state::Why;
 use crate::store::event_log::{EntryId, LogEntry, Logged, LoggedStream, Question};
 use crate::store::{Epoch, StoreError};
 
@@ -103,10 +102,4 @@ fn what(plain: &[u8]) -> Result<Logged, StoreError> {
 fn stream(reader: &mut Reader<'_>) -> Result<LoggedStream, StoreError> {
     let small = |number: u64| u32::try_from(number).map_err(|_| StoreError::Unreadable);
     Ok(LoggedStream { epoch: Epoch(small(reader.number()?)?), number: small(reader.number()?)? })
-}
-
-impl From<Why> for NotAnEntry {
-    fn from(_: Why) -> Self {
-        Self::Unexpected
-    }
 }
