@@ -204,14 +204,14 @@ impl Found {
         let About { requests, method, server } = &self.about;
         let missing = requests.iter().filter(|id| !self.answered.contains(id));
         let cursor = self.cursor.as_ref().filter(|_| requests.len() == 1).map(|(_, cursor)| cursor);
-        let unanswered = |request: &Box<str>| Unanswered {
+        let unanswered = |request: &str| Unanswered {
             stream,
-            request: request.clone(),
+            request: request.into(),
             method: method.clone(),
             server: server.clone(),
             cursor: cursor.cloned(),
         };
-        missing.map(unanswered).collect()
+        missing.map(|request| unanswered(request)).collect()
     }
 
     /// Makes it one of the streams of the owner of `epoch`.

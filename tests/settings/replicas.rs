@@ -38,7 +38,7 @@ fn several_replicas_are_understood() {
     let RedisServers::Single { node, database } = &redis.servers else { panic!("{redis:?}") };
     assert_eq!((node.to_string().as_str(), node.wire, *database), ("redis.example.com:6379", Wire::Tls, 3));
     assert_eq!(redis.login.username.as_deref(), Some("ada"));
-    assert_eq!(redis.login.password.as_ref().map(|p| p.expose_secret()), Some("s3cret-canary"));
+    assert_eq!(redis.login.password.as_ref().map(ExposeSecret::expose_secret), Some("s3cret-canary"));
     assert_eq!((redis.prefix.as_str(), redis.timeout), ("gate", Duration::from_millis(200)));
     let cluster = loaded.settings.cluster.clone().unwrap();
     assert_eq!(cluster.listen.to_string(), "0.0.0.0:8081");

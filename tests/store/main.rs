@@ -2,7 +2,12 @@
 //!
 //! A further implementation adds a module like `memory`, which says how its parts are made.
 
-#![expect(clippy::panic, clippy::indexing_slicing, reason = "a test stops where it fails")]
+#![allow(
+    clippy::print_stderr,
+    clippy::panic,
+    clippy::indexing_slicing,
+    reason = "a test stops where it fails"
+)]
 #![allow(clippy::unwrap_used, reason = "a test stops where it fails")]
 
 #[path = "../support/process.rs"]

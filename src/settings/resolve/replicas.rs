@@ -55,7 +55,7 @@ impl Resolver<'_> {
         let store = match store {
             written::Store::Memory => StoreSettings::Memory,
             written::Store::Redis(redis) => {
-                let redis = self.redis(&at_store, redis, lease);
+                let redis = self.redis(&at_store, *redis, lease);
                 redis.map_or(StoreSettings::Memory, |redis| StoreSettings::Redis(Box::new(redis)))
             }
         };

@@ -15,7 +15,7 @@ pub enum Store {
     #[default]
     Memory,
     /// In Redis, for several replicas: a session outlives the replica it began on. Needs `cluster`.
-    Redis(Redis),
+    Redis(Box<Redis>),
 }
 
 /// A Redis server, version 6.2 or newer, or several of them: exactly one of `url`, `nodes` and `sentinel`.

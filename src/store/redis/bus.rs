@@ -83,7 +83,10 @@ impl RedisBus {
                 }
                 // Why the store is not reached, the connection for commands tells.
                 Err(why) => {
-                    debug!(store = self.connection.target(), "changes of other replicas are not heard: {why}")
+                    debug!(
+                        store = self.connection.target(),
+                        "changes of other replicas are not heard: {why}"
+                    );
                 }
             }
             sleep(PAUSE).await;

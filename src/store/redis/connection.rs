@@ -198,7 +198,7 @@ impl Connection {
             match live.send(command).await {
                 // Surely not done: the node said that another is in charge. The library looks for that one meanwhile.
                 Err(error) if matches!(live, Live::Cluster(_)) && is_redirect(&error) => {
-                    sleep(REDIRECT).await
+                    sleep(REDIRECT).await;
                 }
                 Err(error) => return Err(Failure::Said(error)),
                 Ok(value) => return Ok(value),

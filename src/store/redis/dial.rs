@@ -246,7 +246,7 @@ impl Live {
                 match other {
                     Some(other) => remarks.push(StoreRemark::Evicts(other.as_str().into())),
                     None if !said.iter().any(|word| word == KEEPS_ALL) => {
-                        remarks.push(StoreRemark::PolicyUnknown)
+                        remarks.push(StoreRemark::PolicyUnknown);
                     }
                     None => {}
                 }

@@ -151,7 +151,7 @@ impl Sealing<'_> {
         })
     }
 
-    fn fixed(self, value: &[u8]) -> Result<([u8; 32], Box<str>, Box<str>, Box<str>), StoreError> {
+    fn fixed(self, value: &[u8]) -> Result<Fixed, StoreError> {
         let plain = self.open(FIXED, b"", value)?;
         let mut reader = Reader::of(&plain);
         let fixed = (reader.array()?, reader.text()?.into(), reader.text()?.into(), reader.text()?.into());
@@ -177,6 +177,9 @@ impl Sealing<'_> {
         names.iter().map(|name| [b"s", &name[..]].concat()).collect()
     }
 }
+
+/// What of a record never changes: binding, endpoint, params of `initialize`, revision.
+type Fixed = ([u8; 32], Box<str>, Box<str>, Box<str>);
 
 // === impl Edit ===
 

@@ -30,8 +30,11 @@ pub(super) fn list(value: Value) -> Result<Vec<Value>, Why> {
     }
 }
 
+/// A name and a value.
+pub(super) type Pair = (Vec<u8>, Vec<u8>);
+
 /// Names and values that stand in turn.
-pub(super) fn pairs(value: Value) -> Result<Vec<(Vec<u8>, Vec<u8>)>, Why> {
+pub(super) fn pairs(value: Value) -> Result<Vec<Pair>, Why> {
     let mut items = list(value)?.into_iter();
     let mut pairs = Vec::with_capacity(items.len() / 2);
     while let Some(name) = items.next() {
