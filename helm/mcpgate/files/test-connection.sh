@@ -26,6 +26,6 @@ Host: $ADMIN_HOST
 Connection: close
 
 "
-status=$(ask "$ADMIN_HOST" 9090 "${get//$'\n'/$'\r\n'}")
+status=$(ask "$ADMIN_HOST" "${ADMIN_PORT:-9090}" "${get//$'\n'/$'\r\n'}")
 echo "readyz: ${status:-no answer}"
 case $status in 200) ;; *) exit 1 ;; esac
