@@ -4,11 +4,13 @@ import os
 import re
 import tempfile
 import unittest
+import urllib.error
 from pathlib import Path
 
 import yaml
 
-from chart import CHART, VALUES, config, rendered, run, template
+from chart import CHART, VALUES, config, objects, rendered, run, template, with_values
+from program import Gateway
 
 MCPGATE = os.environ["MCPGATE"]
 # Keys that the chart writes and this version of the program does not know yet. When it does, these checks fail, and
@@ -83,7 +85,31 @@ class Config(unittest.TestCase):
         redis = yaml.safe_load((CHART / "values.yaml").read_text())["cluster"]
         self.assertEqual((redis["port"], redis["lease"]), (8081, "5s"))
 
+    def test_a_call_passes_through_the_gateway_to_a_stdio_server(self):
+        """Both run what the chart wrote for them; only addresses and folders are others."""
+        values = {"stdioServers": {"words": {"image": "x", "command": "sh", "env": {"PRICE": "${5}"},
+                                             "args": ["-c", 'test "$PRICE" = "\\${5}" && exec mcpgate demo-server']}}}
+        found = with_values(values, "open-values.yaml")
+        with tempfile.TemporaryDirectory() as folder:
+            key = Path(folder) / "etc/secrets/stdio-words/api-key"
+            hashes = Path(folder) / "etc/key/keys.yaml"
+            for file, data in ((key, "api-key"), (hashes, "keys.yaml")):
+                file.parent.mkdir(parents=True)
+                file.write_text(found["Secret", "t-mcpgate-words"]["stringData"][data])
+            def written(name, *changes):
+                text = found["ConfigMap", name]["data"]["mcpgate.yaml"]
+                for old, new in (("/etc/mcpgate", f"{folder}/etc"), ("/var/lib/mcpgate", folder), ("/tmp/state", folder), ("delay: 5s", "delay: 0s"), *changes):
+                    text = text.replace(old, new)
+                file = Path(folder) / f"{name}.yaml"
+                file.write_text(text)
+                return file
+            with Gateway(written("t-mcpgate-words")) as server:
+                with Gateway(written("t-mcpgate", ("http://t-mcpgate-words.default.svc:8080", server.callers))) as gateway:
+                    self.assertIn('\\"words\\":2', gateway.call("mcp_words_count_words", {"text": "a b"}))
+                with self.assertRaises(urllib.error.HTTPError) as refused:
+                    server.call("count_words", {"text": "a b"})
+                self.assertEqual(refused.exception.code, 401)
+
 
 def config_of(values):
-    from chart import objects
     return config(objects(template(CHART / "ci/minimal-values.yaml", values=values)))

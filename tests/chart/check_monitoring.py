@@ -1,17 +1,15 @@
 """Alerts and dashboard: they parse, they fire when they should, and every metric they name is one of the program."""
 
 import json
-import os
 import re
 import subprocess
-import tempfile
 import unittest
-import urllib.request
 
 import promql_parser
 import yaml
 
 from chart import CHART, FILES, ROOT, rendered, run
+from program import Gateway
 
 # Metrics of replicas and Redis that this version does not have yet. When it does, these checks fail, and the list goes.
 NOT_YET = {
@@ -28,39 +26,13 @@ NOT_YET = {
 }
 # What Prometheus itself makes.
 OF_PROMETHEUS = {"up"}
-CALLS = [
-    {"jsonrpc": "2.0", "id": 1, "method": "initialize",
-     "params": {"protocolVersion": "2025-11-25", "capabilities": {}, "clientInfo": {"name": "check", "version": "1"}}},
-    {"jsonrpc": "2.0", "method": "notifications/initialized"},
-    {"jsonrpc": "2.0", "id": 2, "method": "tools/list"},
-    {"jsonrpc": "2.0", "id": 3, "method": "tools/call", "params": {"name": "mcp_demo_count_words", "arguments": {"text": "a b"}}},
-]
 
 
 def served_metrics():
     """What /metrics of the program says after a session with a call."""
-    with tempfile.TemporaryDirectory() as folder:
-        command = [os.environ["MCPGATE"], "serve", "--config", str(ROOT / "config/quickstart.yaml"), "--listen", "127.0.0.1:0", "--admin", "127.0.0.1:0"]
-        gateway = subprocess.Popen(command, stderr=subprocess.PIPE, text=True, env={**os.environ, "HOME": folder, "XDG_STATE_HOME": folder})
-        try:
-            for line in gateway.stderr:
-                if "serving at" in line:
-                    callers = re.search(r"serving at (http://[\d.:]+)/mcp", line)[1]
-                    admin = re.search(r'admin="?(http://[\d.:]+)', line)[1]
-                    break
-            session = {}
-            for call in CALLS:
-                headers = {"Content-Type": "application/json", "Accept": "application/json, text/event-stream", **session}
-                request = urllib.request.Request(f"{callers}/mcp", json.dumps(call).encode(), headers)
-                with urllib.request.urlopen(request, timeout=20) as answer:
-                    answer.read()
-                    if given := answer.headers.get("Mcp-Session-Id"):
-                        session = {"Mcp-Session-Id": given}
-            with urllib.request.urlopen(f"{admin}/metrics", timeout=20) as answer:
-                return answer.read().decode()
-        finally:
-            gateway.terminate()
-            gateway.communicate(timeout=60)
+    with Gateway(ROOT / "config/quickstart.yaml") as gateway:
+        gateway.call("mcp_demo_count_words", {"text": "a b"})
+        return gateway.metrics()
 
 
 def names(expression):
