@@ -51,16 +51,18 @@ share a child between tenants.
 {{/* The config in its own pod. */}}
 {{- define "mcpgate.stdioConfig" -}}
 {{- $server := include "mcpgate.stdioServer" . | fromYaml -}}
+{{- /* What is written goes to the server as it is: in its pod there is no variable to put in for ${NAME}. */ -}}
 {{- $env := dict -}}
 {{- range $name, $value := $server.env -}}
-{{- /* Not ours to replace: a variable's value goes to the server as it is written. */ -}}
 {{- $_ := set $env $name (replace "${" "$${" (toString $value)) -}}
 {{- end -}}
 {{- range $name, $_ := $server.envFrom -}}
 {{- $_ := set $env $name (dict "file" (printf "/etc/mcpgate/env/%s/value" $name)) -}}
 {{- end -}}
-{{- $entry := dict "command" $server.command "args" $server.args "env" $env "isolation" "session" "pool" (dict "max" $server.maxSessions) -}}
-{{- if $server.cwd -}}{{- $_ := set $entry "cwd" $server.cwd -}}{{- end -}}
+{{- $args := list -}}
+{{- range $server.args -}}{{- $args = append $args (replace "${" "$${" (toString .)) -}}{{- end -}}
+{{- $entry := dict "command" (replace "${" "$${" $server.command) "args" $args "env" $env "isolation" "session" "pool" (dict "max" $server.maxSessions) -}}
+{{- if $server.cwd -}}{{- $_ := set $entry "cwd" (replace "${" "$${" $server.cwd) -}}{{- end -}}
 {{- with $server.server.timeouts -}}{{- $_ := set $entry "timeouts" . -}}{{- end -}}
 {{- with $server.server.maxMessage -}}{{- $_ := set $entry "maxMessage" . -}}{{- end -}}
 listen: 0.0.0.0:8080
