@@ -96,7 +96,7 @@ class Lint(unittest.TestCase):
 
     def test_nothing_names_where_packages_come_from(self):
         registries = re.compile(r"(docker|ghcr|quay|gcr|registry\.k8s)\.io/|registry\.npmjs|pypi\.org")
-        for file in [ROOT / "Dockerfile", *CHART.rglob("*"), *(ROOT / "tests/chart").glob("*")]:
+        for file in [ROOT / "Dockerfile", *CHART.rglob("*"), *(ROOT / "tests/chart").glob("*"), *(ROOT / "tests/run.d").glob("*")]:
             if file.is_file() and file != Path(__file__).resolve():
                 for line in file.read_text().splitlines():
                     # Labels and annotations are named like hosts, and API groups too.
