@@ -4,6 +4,7 @@ mod check;
 pub mod demo;
 mod failure;
 mod hash_key;
+mod init;
 mod logging;
 mod schema;
 mod serve;
@@ -51,14 +52,16 @@ enum Command {
 
 /// Runs the command line `args`; what is wrong is printed in one line each.
 pub fn run(args: impl IntoIterator<Item = OsString>) -> ExitCode {
-    let cli = match Cli::try_parse_from(args) {
+    let args: Vec<OsString> = args.into_iter().collect();
+    let cli = match Cli::try_parse_from(&args) {
         Ok(cli) => cli,
         Err(error) => return failure::print_usage(&error),
     };
-    match cli.run() {
-        Ok(()) => ExitCode::SUCCESS,
-        Err(failure) => failure.print(),
-    }
+    let ended = match cli.command {
+        Command::Serve(_) if init::is_first_process() => init::run(&args),
+        _ => cli.run().map(|()| ExitCode::SUCCESS),
+    };
+    ended.unwrap_or_else(|failure| failure.print())
 }
 
 // === impl Cli ===

@@ -14,6 +14,7 @@ mod binary;
 mod churn;
 #[path = "../support/client.rs"]
 mod client;
+mod first_process;
 #[path = "../support/http_server.rs"]
 mod http_server;
 mod kept_alive;

@@ -12,6 +12,7 @@ use std::time::Duration;
 
 use http::Method;
 use tempfile::TempDir;
+use tokio::process::Command;
 
 use crate::client::Client;
 use crate::process::{Process, command};
@@ -45,7 +46,30 @@ impl Binary {
 
     /// The same at an address.
     pub(crate) async fn serve_at(listen: SocketAddr, folder: TempDir, config: &str) -> Self {
-        let process = start(listen, folder.path(), config);
+        Self::heard(start(command(MCPGATE), listen, folder.path(), config), folder).await
+    }
+
+    /// The same with free ports, as the first process of a PID namespace of its own; `process` is `unshare`, its
+    /// parent. `None` where namespaces may not be made.
+    pub(crate) async fn serve_first(config: &str) -> Option<Self> {
+        let unshare = || {
+            let mut unshare = command("unshare");
+            unshare.args(["--user", "--map-current-user", "--pid", "--fork", "--kill-child", "--"]);
+            unshare
+        };
+        let may = unshare().arg("true").output().await;
+        if !may.is_ok_and(|tried| tried.status.success()) {
+            return None;
+        }
+        let (folder, mut program) = (tempfile::tempdir().unwrap(), unshare());
+        program.arg(MCPGATE);
+        let listen = "127.0.0.1:0".parse().unwrap();
+        let process = start(program, listen, folder.path(), config);
+        Some(Self::heard(process, folder).await)
+    }
+
+    /// One that was just started, once it says where it serves.
+    async fn heard(process: Process, folder: TempDir) -> Self {
         let (address, admin) = process
             .line(|line| Some((url_after(line, "serving at http://")?, url_after(line, "admin=\"http://")?)))
             .await;
@@ -91,13 +115,12 @@ impl Binary {
     }
 }
 
-/// Starts a gateway and does not wait for it.
-fn start(listen: SocketAddr, folder: &Path, config: &str) -> Process {
+/// Starts a gateway by `program` and does not wait for it.
+fn start(mut program: Command, listen: SocketAddr, folder: &Path, config: &str) -> Process {
     let file = folder.join("mcpgate.yaml");
     let state = folder.join("state");
     let ports = format!("listen: {listen}\nadmin: {{ listen: 127.0.0.1:0 }}");
     std::fs::write(&file, format!("{ports}\nstateDir: {}\n{config}\n", state.display())).unwrap();
-    let mut program = command(MCPGATE);
     program.args(["serve", "--config"]).arg(file).current_dir(folder);
     Process::start(program.env("MCPGATE_LOG", "info").env_remove("MCPGATE_LOG_FORMAT"))
 }

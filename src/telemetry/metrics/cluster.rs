@@ -48,7 +48,7 @@ pub enum Drained {
 impl Cluster<'_> {
     /// Whether the lease is held.
     pub fn lease(&self, held: bool) {
-        self.0.lease_held.set(held.into());
+        self.0.lease_held.with_label_values::<&str>(&[]).set(held.into());
     }
 
     /// A session changed its owner.
@@ -103,7 +103,6 @@ impl Cluster<'_> {
 
     /// Every label from the start, so that `rate()` sees the first increment.
     pub(super) fn begin(&self) {
-        self.lease(true);
         for how in ["adopted", "released", "lost", "raced"] {
             self.0.ownership_transfers_total.with_label_values(&[how]);
         }

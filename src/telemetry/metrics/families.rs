@@ -107,8 +107,8 @@ metrics! {
     /// Messages of servers that belong to no session that could be told, and were dropped.
     upstream_unattributed_total: IntCounterVec["server"],
 
-    /// Whether this replica holds its lease; 1 too where it is the only one.
-    lease_held: IntGauge,
+    /// Whether this replica holds its lease; absent where it is the only one.
+    lease_held: IntGaugeVec,
     /// Sessions that changed their owner, as this replica took part in it.
     ownership_transfers_total: IntCounterVec["outcome"],
     /// Requests that were forwarded to the owner of their session.
@@ -130,7 +130,7 @@ metrics! {
     list_failures_total: IntCounterVec["server"],
 
     /// Whether the store that replicas share can be reached; 0 with the store in memory.
-    store_connected: IntGauge,
+    store_connected: IntGaugeVec,
     /// How long operations of the store took.
     store_operation_duration_seconds: HistogramVec["op"],
     /// Operations of the store that failed, and why.

@@ -92,7 +92,7 @@ words! {
 impl Metrics {
     /// Whether the store can be reached, as it was last found.
     pub fn store_connected(&self, connected: bool) {
-        self.families.store_connected.set(i64::from(connected));
+        self.families.store_connected.with_label_values::<&str>(&[]).set(i64::from(connected));
     }
 
     /// An operation of the store took so long, whatever came of it.
