@@ -3,6 +3,7 @@
 mod company;
 mod condition;
 mod ground;
+mod reach;
 mod reload;
 mod seal_keys;
 
@@ -17,6 +18,7 @@ use tokio_util::sync::CancellationToken;
 use tokio_util::task::TaskTracker;
 
 use crate::admin::{self, Readiness};
+use crate::http::forward::Forwarder;
 use crate::http::{BuildError, Edge, peer, serve};
 use crate::relay::Relay;
 use crate::settings::Settings;
@@ -30,6 +32,7 @@ pub use reload::{Reload, Reloading};
 
 use company::{Peering, StoreCondition};
 use ground::{Ground, SharedKeys};
+use reach::Reached;
 
 /// How long the last tasks may take to end after everything was told to.
 const LAST_WORDS: Duration = Duration::from_secs(2);
@@ -41,6 +44,7 @@ pub struct Gateway {
     relay: Arc<Relay>,
     edge: Arc<Edge>,
     peering: Option<Peering>,
+    forwarder: Option<Forwarder>,
     /// What is known of the store, if it can fail.
     store: Option<StoreCondition>,
     metrics: Arc<Metrics>,
@@ -145,14 +149,14 @@ impl Gateway {
             metrics.clone(),
         );
         let draining = CancellationToken::new();
-        let forwarder = peering.as_ref().map(|peering| peering.forwarder(&tasks));
+        let forwarder = peering.as_ref().map(Peering::forwarder);
         let edge = Edge::new(
             &settings,
             listen,
             relay.clone(),
             tasks.clone(),
             metrics.clone(),
-            forwarder,
+            forwarder.clone(),
             draining.clone(),
         )?;
         let closing = CancellationToken::new();
@@ -162,6 +166,7 @@ impl Gateway {
             relay,
             edge,
             peering,
+            forwarder,
             store,
             metrics,
             tasks,
@@ -196,6 +201,7 @@ impl Gateway {
             relay,
             edge,
             peering,
+            forwarder,
             store,
             metrics,
             tasks,
@@ -208,12 +214,14 @@ impl Gateway {
         let (readiness, shown) = watch::channel(first);
         let readiness = Arc::new(readiness);
         let ended = CancellationToken::new();
+        let reached = Reached::default();
+        let shown_peers = reached.clone();
         let watched = async {
             if let Some(listener) = listeners.admin {
                 let state = admin::State {
                     readiness: shown,
                     metrics: metrics.clone(),
-                    checks: condition::checks(&relay, store),
+                    checks: condition::checks(&relay, store, shown_peers),
                 };
                 // Apart from all other tasks: these end last, and a scraper's idle connection holds nothing up.
                 let probes = TaskTracker::new();
@@ -226,6 +234,9 @@ impl Gateway {
         // Peers are served to the very end: whoever finds nobody here takes this replica for dead.
         let peers = peer::Stop::default();
         let (hops, forwarded) = (TaskTracker::new(), edge.router());
+        if let (Some(peering), Some(forwarder)) = (&peering, forwarder) {
+            tasks.spawn(peering.try_peers(forwarder, metrics.clone(), reached, closing.clone()));
+        }
         if let Some(peering) = peering {
             hops.spawn(peering.serve(forwarded, hops.clone(), peers.clone()));
         }

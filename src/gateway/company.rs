@@ -167,9 +167,20 @@ impl Peering {
     }
 
     /// The way to the others.
-    pub(super) fn forwarder(&self, tasks: &TaskTracker) -> Forwarder {
-        let client = PeerClient::new(self.identity.clone(), ClientLimits::default(), tasks.clone());
+    pub(super) fn forwarder(&self) -> Forwarder {
+        // Nobody waits for its connections: they are kept open for what may come, and end with the process.
+        let client = PeerClient::new(self.identity.clone(), ClientLimits::default(), TaskTracker::new());
         Forwarder::new(client, self.this.clone(), self.keys.clone(), self.lease)
+    }
+
+    /// The leases of all replicas.
+    pub(super) fn leases(&self) -> Arc<dyn Leases> {
+        self.leases.clone()
+    }
+
+    /// This replica.
+    pub(super) fn replica(&self) -> ReplicaId {
+        ReplicaId(self.this.as_str().into())
     }
 
     /// Takes forwarded requests to `router` until `stop`.

@@ -7,6 +7,7 @@ use tokio::sync::watch;
 use tokio::time::{Instant, sleep};
 
 use super::company::StoreCondition;
+use super::reach::Reached;
 use crate::admin::{Check, Checks, Readiness};
 use crate::relay::Relay;
 
@@ -17,7 +18,7 @@ const LOOK: Duration = Duration::from_millis(50);
 const PATIENCE: u32 = 2;
 
 /// What is checked, each time it is asked for.
-pub(super) fn checks(relay: &Arc<Relay>, store: Option<StoreCondition>) -> Checks {
+pub(super) fn checks(relay: &Arc<Relay>, store: Option<StoreCondition>, reached: Reached) -> Checks {
     let relay = relay.clone();
     Arc::new(move || {
         if !relay.has_peers() {
@@ -37,6 +38,7 @@ pub(super) fn checks(relay: &Arc<Relay>, store: Option<StoreCondition>) -> Check
         let peers = relay.peers_seen();
         let (others, unlike) = (peers.others, peers.others - peers.alike);
         checks.push(Check { passed: true, what: format!("{others} other replicas hold a lease") });
+        checks.extend(reached.failures().into_iter().map(|what| Check { passed: false, what }));
         let config = match unlike {
             0 => "all replicas have the same config".to_owned(),
             _ => format!("{unlike} of {others} other replicas have another config"),

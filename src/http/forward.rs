@@ -29,14 +29,14 @@ use body::Streamed;
 pub use hold::Hold;
 
 /// The way to other replicas.
-#[derive(Debug)]
+#[derive(Clone, Debug)]
 pub struct Forwarder {
     client: PeerClient,
     /// This replica.
     this: Replica,
     keys: ClusterKeys,
     /// Requests that wait until it is clear whether their owner lives.
-    pub(super) hold: Hold,
+    pub(super) hold: Arc<Hold>,
     /// How long an owner may be silent before it is taken for dead.
     lease: Duration,
 }
@@ -65,7 +65,7 @@ pub(super) enum NotForwarded {
 impl Forwarder {
     /// A way over `client` for the replica `this`.
     pub fn new(client: PeerClient, this: Replica, keys: ClusterKeys, lease: Duration) -> Self {
-        Self { client, this, keys, hold: Hold::new(), lease }
+        Self { client, this, keys, hold: Arc::new(Hold::new()), lease }
     }
 
     /// How long a request may be held.
@@ -76,6 +76,15 @@ impl Forwarder {
     /// This replica.
     pub(super) fn this(&self) -> &Replica {
         &self.this
+    }
+
+    /// Whether a replica can be reached.
+    ///
+    /// # Errors
+    /// Why not, in words.
+    pub async fn reach(&self, owner: &Owner) -> Result<(), String> {
+        let to = self.address(owner).await.map_err(|error| error.to_string())?;
+        self.client.reach(&to).await.map_err(|error| error.to_string())
     }
 
     /// Sends a request to its session's owner.

@@ -58,12 +58,15 @@ impl Relay {
     }
 
     async fn part_with(&self, session: &Arc<Session>) {
-        session.streams.end_connections();
         if self.has_peers() && !session.is_implicit() {
+            // Its connections end when all that they are owed is stored.
             if self.sessions.release(session).await {
                 self.metrics.cluster().drained(Drained::Released);
             }
-        } else if self.sessions.end_if_idle(session, EndReason::Shutdown).await {
+            return;
+        }
+        session.streams.end_connections();
+        if self.sessions.end_if_idle(session, EndReason::Shutdown).await {
             self.metrics.cluster().drained(Drained::Ended);
         }
     }

@@ -17,5 +17,6 @@ mod http_server;
 
 mod adopting;
 mod cut_store;
+mod draining;
 mod forwarding;
 mod replicas;

@@ -1,0 +1,87 @@
+//! Whether this replica can reach the others: tried at its start and from time to time, told in log, metric and
+//! `/readyz?verbose`, before a caller finds out.
+
+use std::sync::{Arc, Mutex};
+use std::time::Duration;
+
+use futures_util::StreamExt as _;
+use futures_util::stream;
+use tokio::time::sleep;
+use tokio_util::sync::CancellationToken;
+
+use super::company::Peering;
+use crate::http::forward::Forwarder;
+use crate::session::Owner;
+use crate::store::lock;
+use crate::store::{Epoch, ReplicaId};
+use crate::telemetry::Metrics;
+
+/// How often the others are tried.
+const EVERY: Duration = Duration::from_secs(30);
+/// How many are tried at once.
+const AT_ONCE: usize = 8;
+
+/// What came of the last try.
+#[derive(Clone, Debug, Default)]
+pub(super) struct Reached(Arc<Mutex<Vec<String>>>);
+
+// === impl Reached ===
+
+impl Reached {
+    /// What is wrong with each peer that was not reached, in words.
+    pub(super) fn failures(&self) -> Vec<String> {
+        lock(&self.0).clone()
+    }
+}
+
+impl Peering {
+    /// Tries all peers now and from time to time, until `stop`.
+    pub(super) fn try_peers(
+        &self,
+        forwarder: Forwarder,
+        metrics: Arc<Metrics>,
+        reached: Reached,
+        stop: CancellationToken,
+    ) -> impl Future<Output = ()> + Send + 'static {
+        let (leases, own) = (self.leases(), self.replica());
+        let trying = async move {
+            loop {
+                if let Ok(all) = leases.all().await {
+                    let others = all.into_iter().filter(|lease| lease.replica != own);
+                    let tries = stream::iter(others).map(|lease| {
+                        let forwarder = forwarder.clone();
+                        async move {
+                            let owner = Owner {
+                                replica: lease.replica.clone(),
+                                epoch: Epoch::FIRST,
+                                address: lease.address,
+                                key_hash: lease.key_hash,
+                                proof: lease.proof,
+                            };
+                            forwarder.reach(&owner).await.map_err(|why| told(&lease.replica, &owner, &why))
+                        }
+                    });
+                    let tried: Vec<_> = tries.buffer_unordered(AT_ONCE).collect().await;
+                    let failures: Vec<String> = tried.iter().filter_map(|t| t.clone().err()).collect();
+                    metrics.cluster().peers(tried.len() - failures.len(), failures.len());
+                    let before = std::mem::replace(&mut *lock(&reached.0), failures.clone());
+                    for failure in failures.iter().filter(|failure| !before.contains(failure)) {
+                        tracing::warn!("{failure}");
+                    }
+                }
+                sleep(EVERY).await;
+            }
+        };
+        async move {
+            stop.run_until_cancelled(trying).await;
+        }
+    }
+}
+
+fn told(replica: &ReplicaId, owner: &Owner, why: &str) -> String {
+    let short: String = replica.0.chars().take(8).collect();
+    format!(
+        "replica {short} cannot be reached at {} ({why}): look at cluster.advertise, the network policy and the cluster keys",
+        owner.address
+    )
+}
