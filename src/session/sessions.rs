@@ -317,12 +317,17 @@ impl<A: Attachment> Sessions<A> {
         idle && self.end(session, reason).await
     }
 
-    /// Ends all sessions, and opens no implicit ones from now on: their callers do not begin with a word that could be
-    /// refused.
+    /// Parts with all sessions, and opens no implicit ones from now on: their callers do not begin with a word that could
+    /// be refused. Those that others can go on with stay in the store: nobody's, or this replica's until its lease is
+    /// gone.
     pub async fn end_all(&self, reason: EndReason) {
         self.implicit.shut();
         for session in self.all() {
-            self.end(&session, reason).await;
+            if !self.has_peers() || session.is_implicit() {
+                self.end(&session, reason).await;
+            } else if !self.release(&session).await {
+                self.part_with(&session, EndReason::Released);
+            }
         }
     }
 

@@ -31,7 +31,8 @@ pub(super) async fn initialize(
         return Err(Refused::caller(StatusCode::BAD_REQUEST, "already_initialized", message));
     }
     let form = accepts.form().ok_or_else(not_acceptable)?;
-    if edge.draining.is_cancelled() {
+    // What begins here now goes on at another replica, if there may be one.
+    if edge.draining.is_cancelled() && !edge.relay.has_peers() {
         return Err(Refused::unavailable(
             "draining",
             "This gateway is shutting down and takes no new sessions.",
