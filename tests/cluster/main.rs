@@ -16,6 +16,7 @@ mod gateway;
 mod http_server;
 
 mod adopting;
+mod bounds;
 mod cut_store;
 mod draining;
 mod forwarding;
