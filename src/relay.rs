@@ -15,6 +15,7 @@ mod conversation;
 mod deliver;
 mod discover;
 mod drain;
+mod elsewhere;
 mod era;
 mod exchange;
 mod extensions;
@@ -78,6 +79,7 @@ use crate::upstream::Connector;
 
 pub use answer::{Answer, Form};
 pub use conversation::Conversation;
+pub use elsewhere::{Came, Elsewhere};
 pub use initialize::InitializeError;
 pub use modern::{Claim, ModernAnswer};
 pub use post::Post;

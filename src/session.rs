@@ -38,9 +38,9 @@ pub use membership::{Company, Membership};
 pub use plain::PlainStreams;
 pub use reader::{Reader, Step};
 pub use restore::Restored;
-pub use routes::Owner;
+pub use routes::{Owner, Peer};
 pub use sessions::{EndReason, Sessions};
 pub use streams::Streams;
 pub use tenure::Tenure;
 
-pub use crate::store::Epoch;
+pub use crate::store::{Epoch, ReplicaId};

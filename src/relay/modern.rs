@@ -21,7 +21,7 @@ use super::running::Running;
 use super::seat::{Known, NoSeat};
 use super::serving::Serving;
 use super::shared::Pick;
-use super::{Post, Relay, Session};
+use super::{Came, Elsewhere, Post, Relay, Session, Unplaced};
 use crate::catalog::{Endpoint, Kind};
 use crate::protocol::capability::CapabilityClass;
 use crate::protocol::edit::Text;
@@ -60,6 +60,10 @@ pub enum ModernAnswer {
     Refused(RpcError),
     /// A stream; dropping the guard cancels the request.
     Stream(Reader, DropGuard),
+    /// None here: another replica is to serve it.
+    Elsewhere(Box<Elsewhere>),
+    /// None here, and nothing ran: a peer takes this replica for an owner that it is not.
+    NotOwner,
 }
 
 /// A modern request and what it is served with.
@@ -98,6 +102,7 @@ impl Relay {
         post: Post<'_>,
         claim: &Claim,
         request: Request,
+        came: Came<'_>,
     ) -> Result<ModernAnswer, NoSeat> {
         let Post { caller, endpoint, form, .. } = post;
         if *request.method() == Method::Listen {
@@ -105,13 +110,18 @@ impl Relay {
         }
         let (mut request, mut brings, mut seat) = (request, Brings::Nothing, None);
         if mentions_state(&request) {
-            let retried = self.retried(&post, claim, request);
+            let retried = self.retried(&post, claim, request, came);
             match Box::pin(retried).await {
                 Ok(Retried::First(first)) => request = first,
                 Ok(Retried::Again(first, kept)) => (request, seat) = (first, kept),
                 Ok(Retried::Foreign(foreign)) => (request, brings) = (foreign, Brings::State),
                 Ok(Retried::Asked(again)) => return Ok(ModernAnswer::Json(again.into())),
                 Ok(Retried::Resumed(carried)) => return Ok(self.answer_modern(carried, form).await),
+                Ok(Retried::Elsewhere(request, peer)) => {
+                    let elsewhere = Elsewhere { peer, epoch: None, request, names: Vec::new() };
+                    return Ok(ModernAnswer::Elsewhere(elsewhere.into()));
+                }
+                Ok(Retried::Unplaced(unlocated)) => return Err(Unplaced::from(unlocated).into()),
                 Err(refused) => return Ok(ModernAnswer::Refused(refused)),
             }
         }

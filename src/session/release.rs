@@ -67,9 +67,9 @@ impl<A: Attachment> Sessions<A> {
         Ok(None)
     }
 
-    /// Asks the owner of a session to give it up, through the store.
-    pub async fn ask_for(&self, id: &SessionId) {
-        for key in self.membership.keys.of(id) {
+    /// Asks the owner of the session of one of these names to give it up, through the store.
+    pub async fn ask_for(&self, names: Vec<SessionKey>) {
+        for key in names {
             self.tell(Changed::Wanted(key)).await;
         }
     }
