@@ -113,6 +113,7 @@ pub struct Relay {
     endpoints: ArcSwap<HashMap<Arc<str>, Arc<Endpoint>>>,
     sessions: Sessions<Conversation>,
     adopting: whereabouts::Adopting,
+    owning: elsewhere::Owning,
     /// Since when owners of sessions cannot be reached.
     missed: Registry<ReplicaId, Instant>,
     catalog: Catalog,
@@ -174,6 +175,7 @@ impl Relay {
                 metrics.clone(),
             ),
             adopting: whereabouts::Adopting::default(),
+            owning: elsewhere::Owning::default(),
             missed: Registry::new(),
             catalog,
             files,

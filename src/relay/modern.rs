@@ -10,6 +10,7 @@ use futures_util::FutureExt as _;
 use http::{HeaderName, HeaderValue};
 use tokio_util::sync::{CancellationToken, DropGuard};
 
+use super::elsewhere::Settled;
 use super::lanes::Taken;
 use super::outlet::Outlet;
 use super::parked::{
@@ -29,7 +30,7 @@ use crate::protocol::envelope::Request;
 use crate::protocol::error::{Code, RpcError};
 use crate::protocol::method::Method;
 use crate::protocol::revision::Revision;
-use crate::session::Reader;
+use crate::session::{Owner, Reader};
 use crate::telemetry::metrics::CallOutcome;
 
 /// What a modern request says of its caller, as the edge found it in `_meta`.
@@ -129,6 +130,21 @@ impl Relay {
             Some(kept) => kept,
             None => self.seat(caller, endpoint, &Known::of(claim))?,
         };
+        if !self.is_settled(&seat, came) {
+            match Box::pin(self.settle(&seat, endpoint, &request, came)).await? {
+                Settled::Here => {}
+                Settled::At(Owner { peer, epoch }) => {
+                    let names = self.sessions.implicit_names(&seat.session);
+                    let elsewhere = Elsewhere { peer, epoch: Some(epoch), request, names };
+                    return Ok(ModernAnswer::Elsewhere(elsewhere.into()));
+                }
+                Settled::NotOwner => return Ok(ModernAnswer::NotOwner),
+                Settled::Refused(error) => {
+                    self.metrics.request(request.method().label(), CallOutcome::RpcError);
+                    return Ok(ModernAnswer::Refused(of_this_era(error)));
+                }
+            }
+        }
         if let Err(error) = self.check_param_headers(&seat.session, endpoint, &request, &claim.params) {
             self.metrics.request(request.method().label(), CallOutcome::RpcError);
             return Ok(ModernAnswer::Refused(error));

@@ -99,6 +99,9 @@ impl Relay {
                 let conversation = Conversation::new(tenant, Epoch::FIRST.0, self.tasks.clone());
                 (greeting, conversation.with_room(room))
             })?;
+            if self.sessions.end_if_lost(&session) {
+                continue;
+            }
             match session.run(self.in_flight) {
                 Some(running) => {
                     let alone = key.alone.map(|_| self.clone());

@@ -129,7 +129,7 @@ impl<A: Attachment> Sessions<A> {
         self.membership.keys.of(id)
     }
 
-    async fn owned(
+    pub(super) async fn owned(
         &self,
         key: SessionKey,
         record: Record,

@@ -15,9 +15,14 @@ mod gateway;
 #[path = "../support/http_server.rs"]
 mod http_server;
 
+#[path = "../eras/kit.rs"]
+#[allow(dead_code, reason = "each test area uses a part of it")]
+mod kit;
+
 mod adopting;
 mod bounds;
 mod cut_store;
 mod draining;
 mod forwarding;
+mod modern;
 mod replicas;
