@@ -5,6 +5,7 @@
 
 mod adopt;
 mod caps;
+mod end_reason;
 pub mod event;
 pub mod heartbeat;
 pub mod id;
@@ -29,6 +30,7 @@ pub mod tenure;
 
 pub use adopt::AdoptError;
 pub use caps::PrincipalCap;
+pub use end_reason::EndReason;
 pub use event::{EventId, StreamId};
 pub use id::SessionId;
 pub use journal::Journal;
@@ -41,7 +43,7 @@ pub use plain::PlainStreams;
 pub use reader::{Reader, Step};
 pub use restore::Restored;
 pub use routes::{Owner, Peer};
-pub use sessions::{EndReason, Sessions};
+pub use sessions::Sessions;
 pub use streams::Streams;
 pub use tenure::Tenure;
 

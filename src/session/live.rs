@@ -8,9 +8,9 @@ use std::time::{Duration, Instant};
 use tokio_util::sync::CancellationToken;
 
 use super::caps::PrincipalCap;
+use super::end_reason::EndReason;
 use super::implicit::ImplicitKey;
 use super::owned::Owned;
-use super::sessions::EndReason;
 use super::{SessionId, Streams};
 use crate::protocol::capability::CapabilityClass;
 use crate::protocol::revision::Revision;

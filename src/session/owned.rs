@@ -95,11 +95,7 @@ impl<A: Attachment> Sessions<A> {
     ///
     /// # Errors
     /// [`AdoptError`]
-    pub async fn own(
-        &self,
-        session: &Arc<Session<A>>,
-        found: Option<Adoptable>,
-    ) -> Result<(), AdoptError> {
+    pub async fn own(&self, session: &Arc<Session<A>>, found: Option<Adoptable>) -> Result<(), AdoptError> {
         if session.owned.get().is_some() {
             return Ok(());
         }

@@ -128,8 +128,10 @@ impl<A: Attachment> Sessions<A> {
         let live: Vec<_> = self.all().into_iter().filter(|session| session.stored().is_some()).collect();
         for page in live.chunks(PAGE) {
             let stored = |session: &Arc<Session<A>>| session.stored().map(|(key, own)| (key.clone(), own));
-            let keyed: Vec<_> =
-                page.iter().filter_map(|session| stored(session).map(|(key, own)| (session, key, own))).collect();
+            let keyed: Vec<_> = page
+                .iter()
+                .filter_map(|session| stored(session).map(|(key, own)| (session, key, own)))
+                .collect();
             let epochs =
                 self.stores.sessions.epochs(keyed.iter().map(|(_, key, _)| key.clone()).collect()).await?;
             for ((session, key, own), epoch) in keyed.into_iter().zip(epochs) {

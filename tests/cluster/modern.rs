@@ -7,7 +7,6 @@ use futures_util::future::join_all;
 use mcpgate::settings::auth::{Anonymous, ApiKey};
 use serde_json::{Value, json};
 
-
 use crate::client::tool;
 use crate::gateway::{SCRIPTED, Setup, TestGateway};
 use crate::http_server::{Answer, Feed, HttpServer, Seen, message, result, rpc};
@@ -80,13 +79,11 @@ impl Scene {
     }
 
     async fn goes_on(&self, at: usize, feed: &Feed, asked: &Value) {
-        let (done, ()) = tokio::join!(
-            self.callers[at].call("second", "tools/call", retry(asked, accept())),
-            async {
+        let (done, ()) =
+            tokio::join!(self.callers[at].call("second", "tools/call", retry(asked, accept())), async {
                 self.server.await_request(is_answer).await;
                 feed.send(result(DONE)).await;
-            }
-        );
+            });
         is_done(&done, "second");
     }
 }
@@ -168,7 +165,9 @@ async fn a_foreign_state_is_refused_everywhere() {
         expires: None,
     };
     let scene = Scene::new(|setup| {
-        setup.with(|s| (s.auth.api_keys, s.auth.anonymous) = (vec![key("ann"), key("bob")], Anonymous::Loopback))
+        setup.with(|s| {
+            (s.auth.api_keys, s.auth.anonymous) = (vec![key("ann"), key("bob")], Anonymous::Loopback);
+        })
     })
     .await;
     let as_key = |caller: &ModernClient, key: &str| ModernClient {
