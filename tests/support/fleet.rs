@@ -45,7 +45,12 @@ pub(crate) struct Berth {
 impl Fleet {
     /// A fleet without replicas yet; `config` is theirs but for the store and the cluster.
     pub(crate) async fn start(config: impl Into<String>) -> Self {
-        Self { redis: RedisServer::start().await, config: config.into() }
+        Self::over(RedisServer::start().await, config)
+    }
+
+    /// The same over a Redis of the test's own.
+    pub(crate) fn over(redis: RedisServer, config: impl Into<String>) -> Self {
+        Self { redis, config: config.into() }
     }
 
     /// Where a replica is if nothing else is wanted.
