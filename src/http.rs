@@ -10,7 +10,6 @@ pub mod forward;
 mod get;
 mod h2;
 mod headers;
-mod journey;
 mod legacy;
 mod mcp;
 mod metadata;

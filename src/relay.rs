@@ -15,7 +15,6 @@ mod conversation;
 mod deliver;
 mod discover;
 mod drain;
-mod elsewhere;
 mod era;
 mod exchange;
 mod extensions;
@@ -79,7 +78,6 @@ use crate::upstream::Connector;
 
 pub use answer::{Answer, Form};
 pub use conversation::Conversation;
-pub use elsewhere::{Came, Elsewhere};
 pub use initialize::InitializeError;
 pub use modern::{Claim, ModernAnswer};
 pub use post::Post;
@@ -113,7 +111,6 @@ pub struct Relay {
     endpoints: ArcSwap<HashMap<Arc<str>, Arc<Endpoint>>>,
     sessions: Sessions<Conversation>,
     adopting: whereabouts::Adopting,
-    owning: elsewhere::Owning,
     /// Since when owners of sessions cannot be reached.
     missed: Registry<ReplicaId, Instant>,
     catalog: Catalog,
@@ -175,7 +172,6 @@ impl Relay {
                 metrics.clone(),
             ),
             adopting: whereabouts::Adopting::default(),
-            owning: elsewhere::Owning::default(),
             missed: Registry::new(),
             catalog,
             files,

@@ -5,7 +5,6 @@
 
 mod adopt;
 mod caps;
-mod end_reason;
 pub mod event;
 pub mod heartbeat;
 pub mod id;
@@ -17,7 +16,6 @@ mod locate;
 pub mod log;
 pub mod membership;
 pub mod notices;
-mod owned;
 pub mod plain;
 pub mod reader;
 mod release;
@@ -30,7 +28,6 @@ pub mod tenure;
 
 pub use adopt::AdoptError;
 pub use caps::PrincipalCap;
-pub use end_reason::EndReason;
 pub use event::{EventId, StreamId};
 pub use id::SessionId;
 pub use journal::Journal;
@@ -38,13 +35,12 @@ pub use keys::SessionKeys;
 pub use live::{Binding, Session};
 pub use locate::{Adoptable, Located, Unlocated};
 pub use membership::{Company, Membership};
-pub use owned::Ownership;
 pub use plain::PlainStreams;
 pub use reader::{Reader, Step};
 pub use restore::Restored;
-pub use routes::{Owner, Peer};
-pub use sessions::Sessions;
+pub use routes::Owner;
+pub use sessions::{EndReason, Sessions};
 pub use streams::Streams;
 pub use tenure::Tenure;
 
-pub use crate::store::{Epoch, ReplicaId};
+pub use crate::store::Epoch;

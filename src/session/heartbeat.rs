@@ -1,7 +1,5 @@
 //! The heartbeat: this replica's lease is taken, extended, lost and taken again.
 
-use std::sync::Arc;
-
 use super::Sessions;
 use super::live::Attachment;
 use super::membership::Company;
@@ -19,10 +17,10 @@ pub enum Beat {
 }
 
 /// What a heartbeat showed of the other replicas.
-#[derive(Clone, Debug, Default, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct PeersSeen {
-    /// What they say of themselves; as many as hold a lease.
-    pub others: Arc<[Lease]>,
+    /// How many hold a lease.
+    pub others: usize,
     /// How many of them have the same config.
     pub alike: usize,
 }
@@ -76,19 +74,20 @@ impl<A: Attachment> Sessions<A> {
     async fn look_around(&self) -> Result<(), StoreError> {
         let all = self.stores.leases.all().await?;
         let Company::Peers(own) = &self.membership.company else { return Ok(()) };
-        let others: Arc<[Lease]> = all.into_iter().filter(|lease| lease.replica != own.replica).collect();
+        let others: Vec<_> = all.iter().filter(|lease| lease.replica != own.replica).collect();
         let alike = others.iter().filter(|lease| lease.config_hash == own.config_hash).count();
-        self.metrics.cluster().config_mismatch(others.len() - alike);
+        let seen = PeersSeen { others: others.len(), alike };
+        *lock(&self.peers) = seen;
+        self.metrics.cluster().config_mismatch(seen.others - seen.alike);
         let elsewhere: u64 = others.iter().map(|lease| lease.counts.sessions).sum();
         self.caps.elsewhere(usize::try_from(elsewhere).unwrap_or(usize::MAX));
-        *lock(&self.peers) = PeersSeen { others, alike };
         self.routes.forget_old();
         Ok(())
     }
 
     /// What the last heartbeat showed of the other replicas.
     pub fn peers_seen(&self) -> PeersSeen {
-        lock(&self.peers).clone()
+        *lock(&self.peers)
     }
 
     /// Ends callers' streams with `retry:`: this replica's lease is not held, so that another may own its sessions.

@@ -26,6 +26,4 @@ mod process;
 mod quickstart;
 mod resume;
 mod rmcp;
-mod rows;
 mod six_servers;
-mod suite;
