@@ -10,6 +10,7 @@ use crate::protocol::revision::Revision;
 use crate::session::live::Greeting;
 use crate::session::{AdoptError, Adoptable, Binding, EndReason, Located, Owner, SessionId, Unlocated};
 use crate::store::{Epoch, Flight, Record, Registry, ReplicaId, StoreError};
+use crate::telemetry::metrics::cluster::Transfer;
 
 /// Adoptions that are under way: one for all who ask for the session.
 pub(super) type Adopting = Registry<SessionId, Flight<Result<Arc<Session>, AdoptError>>>;
@@ -77,7 +78,6 @@ impl Relay {
         dead: Option<&ReplicaId>,
     ) -> Result<Whereabouts, Unplaced> {
         let binding = Binding { principal: caller.binding, endpoint: endpoint.path.clone() };
-        let mut raced = AdoptError::Raced;
         for _ in 0..LOOKS {
             let found = match self.sessions.locate(id, &binding, dead).await? {
                 Located::Here(session) => return Ok(Whereabouts::Here(session)),
@@ -87,11 +87,11 @@ impl Relay {
             };
             match self.adopt(id, found, &binding, caller, endpoint).await {
                 Ok(session) => return Ok(Whereabouts::Here(session)),
-                Err(AdoptError::Raced) => raced = AdoptError::Raced,
+                Err(AdoptError::Raced) => self.metrics.cluster().transferred(Transfer::Raced),
                 Err(other) => return Err(other.into()),
             }
         }
-        Err(raced.into())
+        Err(AdoptError::Raced.into())
     }
 
     /// The caller's session if it is owned here in this epoch: what a peer that forwards asks for.

@@ -20,6 +20,7 @@ use crate::store::change_bus::Changed;
 use crate::store::sessions::Change;
 use crate::store::{Epoch, Lifetime, Record, Registry, ReplicaId, SessionKey, StoreError, Stores, lock};
 use crate::telemetry::Metrics;
+use crate::telemetry::metrics::cluster::Transfer;
 
 /// How often at most expired sessions are looked for to make place for a new one.
 const SWEEP_FOR_PLACE: Duration = Duration::from_secs(1);
@@ -303,6 +304,8 @@ impl<A: Attachment> Sessions<A> {
         session.ended.cancel();
         session.attached.on_end(reason);
         if reason.goes_on() {
+            let how = if reason == EndReason::Released { Transfer::Released } else { Transfer::Lost };
+            self.metrics.cluster().transferred(how);
             session.streams.end_connections();
         } else {
             session.streams.close();

@@ -59,5 +59,6 @@ async fn a_session_is_adopted_from_an_owner_that_lost_the_store() {
     first.way.set_cut(false);
     first.gateway.until("mcpgate_lease_held", |held| held == 1.0).await;
     first.gateway.until_sessions(0.0).await;
+    assert_eq!(first.gateway.sample("mcpgate_ownership_transfers_total{outcome=\"lost\"}"), 1.0);
     assert!(there.call(3, "ping", json!({})).await["result"].is_object(), "the adopter goes on");
 }

@@ -4,9 +4,9 @@ use std::time::Duration;
 
 use serde_json::{Value, json};
 
-use crate::client::{request, tool};
+use crate::client::{Client, request, tool};
 use crate::gateway::{Setup, TestGateway};
-use crate::http_server::{Answer, HttpServer, Step, message, result, rpc};
+use crate::http_server::{Answer, Feed, HttpServer, Step, message, result, rpc};
 use crate::replicas::Cluster;
 
 fn at(server: &HttpServer) -> Setup {
@@ -20,8 +20,19 @@ fn note(n: i32) -> Step {
     message(&json!({"jsonrpc": "2.0", "method": "notifications/message", "params": {"n": n}}).to_string())
 }
 
+/// A caller that calls, and leaves after the first event; gives how its server goes on, and the id of that event.
+async fn left_in_mid_call(server: &HttpServer, client: &Client) -> (Feed, String) {
+    let (feed, answer) = Answer::fed();
+    server.once(rpc("tools/call"), answer);
+    let call = request(1, "tools/call", tool("mcp_u1_echo", json!({})));
+    let ((), answer) = tokio::join!(feed.send(note(1)), client.post(&call));
+    let mut stream = answer.stream();
+    assert_eq!(stream.message().await.unwrap()["params"]["n"], 1);
+    (feed, stream.last_id.clone().unwrap())
+}
+
 /// What a caller gets that comes back, wherever, until it has the response.
-async fn until_answered(client: &crate::client::Client, mut last: String) -> Vec<Value> {
+async fn until_answered(client: &Client, mut last: String) -> Vec<Value> {
     let mut seen = Vec::new();
     while !seen.iter().any(|m: &Value| m["id"] == 1) {
         let mut stream = client.resume(&last).await.stream();
@@ -43,14 +54,7 @@ async fn the_result_of_a_call_that_ends_during_the_drain_is_found_elsewhere() {
     let second = cluster.replica(at(&server)).await;
     let client = first.gateway.client("/mcp").initialize("2025-11-25").await;
     let there = second.caller(&client);
-    let (feed, answer) = Answer::fed();
-    server.once(rpc("tools/call"), answer);
-    let call = request(1, "tools/call", tool("mcp_u1_echo", json!({})));
-    let ((), answer) = tokio::join!(feed.send(note(1)), there.post(&call));
-    let mut stream = answer.stream();
-    assert_eq!(stream.message().await.unwrap()["params"]["n"], 1);
-    let last = stream.last_id.clone().unwrap();
-    drop(stream);
+    let (feed, last) = left_in_mid_call(&server, &there).await;
 
     first.gateway.begin_to_stop().await;
     let feeding = async {
@@ -79,14 +83,7 @@ async fn a_call_that_outlasts_the_drain_has_an_unknown_outcome() {
     let second = cluster.replica(brief()).await;
     let client = first.gateway.client("/mcp").initialize("2025-11-25").await;
     let there = second.caller(&client);
-    let (feed, answer) = Answer::fed();
-    server.once(rpc("tools/call"), answer);
-    let call = request(1, "tools/call", tool("mcp_u1_echo", json!({})));
-    let ((), answer) = tokio::join!(feed.send(note(1)), there.post(&call));
-    let mut stream = answer.stream();
-    assert_eq!(stream.message().await.unwrap()["params"]["n"], 1);
-    let last = stream.last_id.clone().unwrap();
-    drop(stream);
+    let (feed, last) = left_in_mid_call(&server, &there).await;
     first.gateway.stopped().await;
     let seen = until_answered(&there, last).await;
     let error = &seen.last().unwrap()["error"];
