@@ -129,7 +129,7 @@ metrics! {
     /// Lists that a server failed to give.
     list_failures_total: IntCounterVec["server"],
 
-    /// Whether the store that replicas share can be reached; 0 with the store in memory.
+    /// Whether the store that replicas share can be reached; absent with the store in memory.
     store_connected: IntGaugeVec,
     /// How long operations of the store took.
     store_operation_duration_seconds: HistogramVec["op"],

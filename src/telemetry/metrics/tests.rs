@@ -152,6 +152,11 @@ fn the_page_of_metrics_lists_each_and_no_other() {
     let docs = include_str!("../../../docs/metrics.md");
     let metrics = Metrics::default();
     metrics.auth_attempt("none", "ok");
+    // The only replica has neither; at 0 they would raise alarms.
+    let alone = metrics.encode();
+    assert!(!alone.contains("mcpgate_lease_held") && !alone.contains("mcpgate_store_connected"), "{alone}");
+    metrics.cluster().lease(true);
+    metrics.store_connected(true);
     let page = metrics.encode();
     let scraped: BTreeSet<_> =
         page.lines().filter_map(|line| line.strip_prefix("# TYPE ")?.split(' ').next()).collect();
