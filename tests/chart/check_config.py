@@ -16,6 +16,16 @@ MCPGATE = os.environ["MCPGATE"]
 HASHES = "keys: [{ id: a, hash: sha256:ba7816bf8f01cfea414140de5dae2223b00361a396177a9cb410ff61f20015ad }]\n"
 
 
+def contents(name):
+    """What a file of this name may hold."""
+    secret = "A" * 43 + "="  # as a cluster key: 32 bytes in base64
+    if name.endswith(".crt"):
+        return f"-----BEGIN CERTIFICATE-----\n{secret}\n-----END CERTIFICATE-----\n"
+    if name != "cluster-keys" and ("key" in name or "hashes" in name):
+        return HASHES
+    return secret
+
+
 def checked(text):
     """What `mcpgate check` says of a config whose files are all there."""
     with tempfile.TemporaryDirectory() as folder:
@@ -23,7 +33,7 @@ def checked(text):
         for path in re.findall(re.escape(folder) + r"/[\w/.-]+", text):
             file = Path(path)
             file.parent.mkdir(parents=True, exist_ok=True)
-            file.write_text(HASHES if "key" in file.name or "hashes" in file.name else "a" * 43 + "=")
+            file.write_text(contents(file.name))
         file = Path(folder) / "mcpgate.yaml"
         file.write_text(text)
         return run(MCPGATE, "check", "--config", str(file), env={**os.environ, "POD_IP": "192.0.2.1", "MCPGATE_REDIS_URL": "redis://redis"})
