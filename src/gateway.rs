@@ -216,12 +216,16 @@ impl Gateway {
         let ended = CancellationToken::new();
         let reached = Reached::default();
         let shown_peers = reached.clone();
+        let cluster_keys = peering.as_ref().map(Peering::keys);
+        if let Some(keys) = cluster_keys.clone() {
+            tasks.spawn(condition::warn_of_strangers(relay.clone(), keys, closing.clone()));
+        }
         let watched = async {
             if let Some(listener) = listeners.admin {
                 let state = admin::State {
                     readiness: shown,
                     metrics: metrics.clone(),
-                    checks: condition::checks(&relay, store, shown_peers),
+                    checks: condition::checks(&relay, store, cluster_keys, shown_peers),
                 };
                 // Apart from all other tasks: these end last, and a scraper's idle connection holds nothing up.
                 let probes = TaskTracker::new();

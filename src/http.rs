@@ -10,6 +10,7 @@ pub mod forward;
 mod get;
 mod h2;
 mod headers;
+mod journey;
 mod legacy;
 mod mcp;
 mod metadata;

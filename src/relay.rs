@@ -15,6 +15,7 @@ mod conversation;
 mod deliver;
 mod discover;
 mod drain;
+mod elsewhere;
 mod era;
 mod exchange;
 mod extensions;
@@ -78,6 +79,7 @@ use crate::upstream::Connector;
 
 pub use answer::{Answer, Form};
 pub use conversation::Conversation;
+pub use elsewhere::{Came, Elsewhere};
 pub use initialize::InitializeError;
 pub use modern::{Claim, ModernAnswer};
 pub use post::Post;
@@ -111,6 +113,7 @@ pub struct Relay {
     endpoints: ArcSwap<HashMap<Arc<str>, Arc<Endpoint>>>,
     sessions: Sessions<Conversation>,
     adopting: whereabouts::Adopting,
+    owning: elsewhere::Owning,
     /// Since when owners of sessions cannot be reached.
     missed: Registry<ReplicaId, Instant>,
     catalog: Catalog,
@@ -172,6 +175,7 @@ impl Relay {
                 metrics.clone(),
             ),
             adopting: whereabouts::Adopting::default(),
+            owning: elsewhere::Owning::default(),
             missed: Registry::new(),
             catalog,
             files,

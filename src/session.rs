@@ -5,6 +5,7 @@
 
 mod adopt;
 mod caps;
+mod end_reason;
 pub mod event;
 pub mod heartbeat;
 pub mod id;
@@ -16,6 +17,7 @@ mod locate;
 pub mod log;
 pub mod membership;
 pub mod notices;
+mod owned;
 pub mod plain;
 pub mod reader;
 mod release;
@@ -28,6 +30,7 @@ pub mod tenure;
 
 pub use adopt::AdoptError;
 pub use caps::PrincipalCap;
+pub use end_reason::EndReason;
 pub use event::{EventId, StreamId};
 pub use id::SessionId;
 pub use journal::Journal;
@@ -35,12 +38,13 @@ pub use keys::SessionKeys;
 pub use live::{Binding, Session};
 pub use locate::{Adoptable, Located, Unlocated};
 pub use membership::{Company, Membership};
+pub use owned::Ownership;
 pub use plain::PlainStreams;
 pub use reader::{Reader, Step};
 pub use restore::Restored;
-pub use routes::Owner;
-pub use sessions::{EndReason, Sessions};
+pub use routes::{Owner, Peer};
+pub use sessions::Sessions;
 pub use streams::Streams;
 pub use tenure::Tenure;
 
-pub use crate::store::Epoch;
+pub use crate::store::{Epoch, ReplicaId};

@@ -5,11 +5,15 @@ use std::time::Duration;
 
 use tokio::sync::watch;
 use tokio::time::{Instant, sleep};
+use tokio_util::sync::CancellationToken;
 
 use super::company::StoreCondition;
 use super::reach::Reached;
 use crate::admin::{Check, Checks, Readiness};
+use crate::http::forward::ClusterKeys;
+use crate::http::peer::{KeyHash, Replica, is_proven};
 use crate::relay::Relay;
+use crate::store::leases::Lease;
 
 /// How often it is looked whether a replica has joined.
 const LOOK: Duration = Duration::from_millis(50);
@@ -17,8 +21,13 @@ const LOOK: Duration = Duration::from_millis(50);
 /// without the store.
 const PATIENCE: u32 = 2;
 
-/// What is checked, each time it is asked for.
-pub(super) fn checks(relay: &Arc<Relay>, store: Option<StoreCondition>, reached: Reached) -> Checks {
+/// What is checked, each time it is asked for. `keys` are those that replicas know each other by.
+pub(super) fn checks(
+    relay: &Arc<Relay>,
+    store: Option<StoreCondition>,
+    keys: Option<ClusterKeys>,
+    reached: Reached,
+) -> Checks {
     let relay = relay.clone();
     Arc::new(move || {
         if !relay.has_peers() {
@@ -36,7 +45,7 @@ pub(super) fn checks(relay: &Arc<Relay>, store: Option<StoreCondition>, reached:
             checks.extend(store.remarks().into_iter().map(|what| Check { passed: false, what }));
         }
         let peers = relay.peers_seen();
-        let (others, unlike) = (peers.others, peers.others - peers.alike);
+        let (others, unlike) = (peers.others.len(), peers.others.len() - peers.alike);
         checks.push(Check { passed: true, what: format!("{others} other replicas hold a lease") });
         checks.extend(reached.failures().into_iter().map(|what| Check { passed: false, what }));
         let config = match unlike {
@@ -44,6 +53,14 @@ pub(super) fn checks(relay: &Arc<Relay>, store: Option<StoreCondition>, reached:
             _ => format!("{unlike} of {others} other replicas have another config"),
         };
         checks.push(Check { passed: unlike == 0, what: config });
+        if let Some(keys) = &keys {
+            let strangers = strangers(&peers.others, keys);
+            let what = match strangers {
+                0 => "all replicas have a cluster key in common".to_owned(),
+                _ => format!("{strangers} of {others} other replicas have no cluster key in common with this one"),
+            };
+            checks.push(Check { passed: strangers == 0, what });
+        }
         checks
     })
 }
@@ -62,4 +79,31 @@ pub(super) async fn ready_when_joined(relay: Arc<Relay>, readiness: Arc<watch::S
         }
         joined
     });
+}
+
+/// How many of these no cluster key proves: nothing is sent there, and nothing taken from there.
+fn strangers(others: &[Lease], keys: &ClusterKeys) -> usize {
+    let keys = keys.load();
+    let known = |lease: &&Lease| {
+        Replica::parse(&lease.replica.0)
+            .is_ok_and(|replica| is_proven(keys.iter(), &replica, KeyHash(lease.key_hash), &lease.proof))
+    };
+    others.len() - others.iter().filter(known).count()
+}
+
+/// Says so when replicas come that have other cluster keys, until `stop`.
+pub(super) async fn warn_of_strangers(relay: Arc<Relay>, keys: ClusterKeys, stop: CancellationToken) {
+    let mut before = 0;
+    let every = relay.tenure().lease();
+    while stop.run_until_cancelled(sleep(every)).await.is_some() {
+        let now = strangers(&relay.peers_seen().others, &keys);
+        if now > before {
+            tracing::warn!(
+                replicas = now,
+                "replicas share this session store and no cluster key with this one: sessions are not found across; \
+                 give all replicas the same cluster.keys"
+            );
+        }
+        before = now;
+    }
 }

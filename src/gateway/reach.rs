@@ -11,9 +11,8 @@ use tokio_util::sync::CancellationToken;
 
 use super::company::Peering;
 use crate::http::forward::Forwarder;
-use crate::session::Owner;
+use crate::session::Peer;
 use crate::store::lock;
-use crate::store::{Epoch, ReplicaId};
 use crate::telemetry::Metrics;
 
 /// How often the others are tried.
@@ -51,14 +50,13 @@ impl Peering {
                     let tries = stream::iter(others).map(|lease| {
                         let forwarder = forwarder.clone();
                         async move {
-                            let owner = Owner {
-                                replica: lease.replica.clone(),
-                                epoch: Epoch::FIRST,
+                            let peer = Peer {
+                                replica: lease.replica,
                                 address: lease.address,
                                 key_hash: lease.key_hash,
                                 proof: lease.proof,
                             };
-                            forwarder.reach(&owner).await.map_err(|why| told(&lease.replica, &owner, &why))
+                            forwarder.reach(&peer).await.map_err(|why| told(&peer, &why))
                         }
                     });
                     let tried: Vec<_> = tries.buffer_unordered(AT_ONCE).collect().await;
@@ -78,10 +76,10 @@ impl Peering {
     }
 }
 
-fn told(replica: &ReplicaId, owner: &Owner, why: &str) -> String {
-    let short: String = replica.0.chars().take(8).collect();
+fn told(peer: &Peer, why: &str) -> String {
+    let short: String = peer.replica.0.chars().take(8).collect();
     format!(
         "replica {short} cannot be reached at {} ({why}): look at cluster.advertise, the network policy and the cluster keys",
-        owner.address
+        peer.address
     )
 }

@@ -23,9 +23,11 @@ use super::peer::{Hop, HopBody, HopError, PeerAddress, PeerClient, Replica, is_p
 use super::reply::{Refused, empty, json};
 use crate::protocol::envelope::Message;
 use crate::protocol::error::{Code, Layer, RpcError};
-use crate::session::Owner;
+use crate::protocol::revision::Era;
+use crate::session::{Epoch, Peer};
 use crate::telemetry::metrics::cluster::Forward;
-use body::Streamed;
+use body::{LastWords, Streamed};
+pub(super) use hold::Held;
 pub use hold::Hold;
 
 /// The way to other replicas.
@@ -46,6 +48,17 @@ pub type ClusterKeys = Arc<ArcSwap<Vec<[u8; 32]>>>;
 
 /// How long a JSON answer of another replica may be, bytes: the largest that a server may send, and what is put around.
 const MOST_JSON: usize = 256 << 20;
+
+/// Where a request is forwarded to.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Target<'a> {
+    /// The replica.
+    pub(super) peer: &'a Peer,
+    /// The epoch in which it is meant to be the owner; none if only the replica is meant.
+    pub(super) epoch: Option<Epoch>,
+    /// The era of the request: whether a stream that breaks can be come back to.
+    pub(super) era: Era,
+}
 
 /// Why a request has no answer of its owner.
 #[derive(Debug)]
@@ -82,20 +95,20 @@ impl Forwarder {
     ///
     /// # Errors
     /// Why not, in words.
-    pub async fn reach(&self, owner: &Owner) -> Result<(), String> {
-        let to = self.address(owner).await.map_err(|error| error.to_string())?;
+    pub async fn reach(&self, peer: &Peer) -> Result<(), String> {
+        let to = self.address(peer).await.map_err(|error| error.to_string())?;
         self.client.reach(&to).await.map_err(|error| error.to_string())
     }
 
-    /// Sends a request to its session's owner.
+    /// Sends a request to its session's owner, or whoever else is to serve it.
     pub(super) async fn forward(
         &self,
         edge: &Edge,
         admitted: &Admitted,
         body: &Bytes,
-        owner: &Owner,
+        target: Target<'_>,
     ) -> Result<Response, NotForwarded> {
-        let sent = self.send(admitted, body, owner).await;
+        let sent = self.send(admitted, body, target).await;
         let counted = match &sent {
             Ok(_) => Forward::Ok,
             Err(HopError::NotOwner) => Forward::NotOwner,
@@ -104,7 +117,7 @@ impl Forwarder {
         };
         edge.metrics.cluster().forwarded(counted);
         match sent {
-            Ok(answer) => self.answer(admitted, body, answer).await,
+            Ok(answer) => self.answer(admitted, body, target.era, answer).await,
             Err(HopError::NotOwner) => Err(NotForwarded::NotOwner),
             Err(HopError::Broken(why)) => Err(unknown(admitted, body, &why)),
             Err(error) if error.proves_death() => Err(NotForwarded::Dead),
@@ -116,14 +129,14 @@ impl Forwarder {
         &self,
         admitted: &Admitted,
         body: &Bytes,
-        owner: &Owner,
+        target: Target<'_>,
     ) -> Result<http::Response<HopBody>, HopError> {
-        let to = self.address(owner).await?;
+        let to = self.address(target.peer).await?;
         let hop = Hop {
             // Nothing that the owner decides depends on it yet.
             edge_peer: SocketAddr::from((Ipv4Addr::UNSPECIFIED, 0)),
             replica: to.replica.clone(),
-            epoch: Some(owner.epoch.0),
+            epoch: target.epoch.map(|epoch| epoch.0),
             hops: 1,
             from: self.this.clone(),
         };
@@ -134,16 +147,16 @@ impl Forwarder {
         self.client.send(&to, &hop, &request).await
     }
 
-    /// Where the owner listens. A lease that no cluster key proves leads to a stranger.
-    async fn address(&self, owner: &Owner) -> Result<PeerAddress, HopError> {
-        let replica = Replica::parse(&owner.replica.0).map_err(|_| HopError::Stranger)?;
-        let key_hash = KeyHash(owner.key_hash);
+    /// Where a replica listens. A lease that no cluster key proves leads to a stranger.
+    async fn address(&self, peer: &Peer) -> Result<PeerAddress, HopError> {
+        let replica = Replica::parse(&peer.replica.0).map_err(|_| HopError::Stranger)?;
+        let key_hash = KeyHash(peer.key_hash);
         let keys = self.keys.load();
-        if !is_proven(keys.iter(), &replica, key_hash, &owner.proof) {
+        if !is_proven(keys.iter(), &replica, key_hash, &peer.proof) {
             return Err(HopError::Stranger);
         }
         drop(keys);
-        let address = resolve(&owner.address).await?;
+        let address = resolve(&peer.address).await?;
         Ok(PeerAddress { replica, address, key_hash })
     }
 
@@ -151,13 +164,18 @@ impl Forwarder {
         &self,
         admitted: &Admitted,
         body: &Bytes,
+        era: Era,
         answer: http::Response<HopBody>,
     ) -> Result<Response, NotForwarded> {
         let (mut head, answered) = answer.into_parts();
         head.extensions.insert(FromOwner);
         head.version = http::Version::HTTP_11;
         if is_stream(head.headers.get(CONTENT_TYPE)) {
-            let streamed = Streamed::new(answered, self.lease);
+            let last_words = match era {
+                Era::Legacy => LastWords::ComeBack(self.lease),
+                Era::Modern => LastWords::Response(unknown_outcome(admitted, body)),
+            };
+            let streamed = Streamed::new(answered, last_words);
             return Ok(Response::from_parts(head, Body::new(streamed)));
         }
         match body::whole(answered, MOST_JSON).await {
@@ -190,16 +208,10 @@ fn unknown(admitted: &Admitted, body: &Bytes, why: &str) -> NotForwarded {
         request.id = admitted.request_id.as_str(),
         layer = "gateway",
         reason = "outcome_unknown",
-        "a request that was forwarded to its session's owner has no answer: {why}"
+        "a request that was forwarded to another replica has no answer: {why}"
     );
     NotForwarded::Unknown(Box::new(if admitted.parts.method == Method::POST {
-        let error = || {
-            let message = "The replica that owns this session failed while it served this request; its outcome is unknown.";
-            let mut error = RpcError::new(Code::Internal, "outcome_unknown", message);
-            error.layer = Layer::Gateway;
-            error
-        };
-        let of = |id: &str| error().to_message(Some(id), Some(admitted.request_id.as_str()));
+        let of = |id: &str| outcome_unknown(admitted, id);
         match Message::parse(body.clone()) {
             Ok(Message::Request(request)) => json(StatusCode::OK, of(request.id())),
             // Nobody waits for word of these, and they must not come again.
@@ -222,4 +234,20 @@ fn unknown(admitted: &Admitted, body: &Bytes, why: &str) -> NotForwarded {
         let message = "The replica that owns this session failed while it answered; come back in a moment.";
         Refused::unavailable("owner_unreachable", message).into_response(&admitted.request_id)
     }))
+}
+
+/// The response to a request that may have run at another replica.
+fn outcome_unknown(admitted: &Admitted, id: &str) -> Bytes {
+    let message = "The replica that served this request for another failed meanwhile; the request's outcome is unknown.";
+    let mut error = RpcError::new(Code::Internal, "outcome_unknown", message);
+    error.layer = Layer::Gateway;
+    error.to_message(Some(id), Some(admitted.request_id.as_str()))
+}
+
+/// The same to the one request in `body`; none if there is none.
+fn unknown_outcome(admitted: &Admitted, body: &Bytes) -> Option<Bytes> {
+    match Message::parse(body.clone()) {
+        Ok(Message::Request(request)) => Some(outcome_unknown(admitted, request.id())),
+        _ => None,
+    }
 }

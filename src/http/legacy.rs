@@ -12,7 +12,7 @@ use http::{HeaderMap, StatusCode};
 
 use super::accept::Accepts;
 use super::mcp::Admitted;
-use super::place::{Placed, place};
+use super::place::{Placed, place, refused};
 use super::post::{Posted, malformed, not_acceptable};
 use super::reply::{Extra, Refused, empty, json_text, sse};
 use super::sse_body::SseBody;
@@ -107,6 +107,7 @@ pub(super) fn refused_seat(why: &NoSeat) -> Refused {
             refused.with(Extra::RetryAfter(1))
         }
         NoSeat::NoPlace(error) => not_opened(error),
+        NoSeat::Unplaced(unplaced) => refused(unplaced),
     }
 }
 

@@ -10,9 +10,9 @@ use axum::body::Body;
 use axum::extract::{Request, State};
 use axum::response::Response;
 use futures_util::FutureExt as _;
-use http::header::CONTENT_LENGTH;
+use http::header::{CONNECTION, CONTENT_LENGTH};
 use http::request::Parts;
-use http::{HeaderMap, Method, StatusCode};
+use http::{HeaderMap, HeaderValue, Method, StatusCode, Version};
 
 use super::forward::FromOwner;
 use super::peer::Hop;
@@ -80,6 +80,7 @@ async fn enter(edge: &Arc<Edge>, path: &str, request: Request) -> Response {
     peer::strip(&mut parts.headers);
     let origin_headers = parts.headers.contains_key(http::header::ORIGIN).then(|| parts.headers.clone());
     let method = label(&parts.method);
+    let kept_alive = parts.version <= Version::HTTP_11 && parts.extensions.get::<Hop>().is_none();
     // Caught here and not by a layer around it all, so that this answer too has its request id and says who may
     // read it.
     let answer = AssertUnwindSafe(climb(edge, path, parts, body, &request_id)).catch_unwind().await;
@@ -97,10 +98,15 @@ async fn enter(edge: &Arc<Edge>, path: &str, request: Request) -> Response {
         status,
         "answered"
     );
-    match origin_headers {
+    let mut response = match origin_headers {
         Some(headers) => leave(edge, &headers, response, &request_id),
         None => leave(edge, &HeaderMap::new(), response, &request_id),
+    };
+    if kept_alive && edge.draining.is_cancelled() {
+        // Whoever keeps connections sends nothing more here, and so nothing into one that is about to close.
+        response.headers_mut().insert(CONNECTION, HeaderValue::from_static("close"));
     }
+    response
 }
 
 /// What every answer has.

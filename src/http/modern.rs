@@ -15,9 +15,12 @@ use http::{HeaderMap, StatusCode};
 
 use super::Edge;
 use super::accept::{Accepts, Grade};
+use super::forward::Target;
 use super::headers::{self, era_of_header};
+use super::journey::{Detour, Journey};
 use super::legacy::refused_seat;
 use super::mcp::Admitted;
+use super::peer::not_owner;
 use super::post::not_acceptable;
 use super::reply::{Refused, json, json_text, sse};
 use super::sse_body::SseBody;
@@ -28,7 +31,8 @@ use crate::protocol::meta::LOG_LEVEL;
 use crate::protocol::method::Method;
 use crate::protocol::object::{Object, items, text};
 use crate::protocol::revision::Era;
-use crate::relay::{Claim, Form, ModernAnswer};
+use crate::relay::{Came, Claim, Form, ModernAnswer};
+use crate::session::Epoch;
 
 pub(super) use note::era_of_note;
 
@@ -88,17 +92,48 @@ pub(super) async fn request(
 ) -> Result<Response, Refused> {
     let id: Box<str> = request.id().into();
     let form = form(accepts, request.method()).map_err(|refused| refused.of(Some(&id)))?;
-    match edge.relay.modern(admitted.post(form), &claim, request).await {
-        Ok(ModernAnswer::Json(text)) => Ok(json_text(text)),
-        Ok(ModernAnswer::Failed(code, text)) => Ok(json(status(code), text.join())),
-        Ok(ModernAnswer::Refused(error)) => {
-            let body = error.to_message(Some(&id), Some(admitted.request_id.as_str()));
-            Ok(json(status(error.code), body))
+    let mut journey = Journey::new(edge, &admitted);
+    let mut request = request;
+    loop {
+        let Some(came) = came(edge, &admitted, &journey) else { return Ok(not_owner()) };
+        let answer = edge.relay.modern(admitted.post(form), &claim, request, came).await;
+        let elsewhere = match answer.map_err(|no_seat| refused_seat(&no_seat).of(Some(&id)))? {
+            ModernAnswer::Elsewhere(elsewhere) => elsewhere,
+            served => return Ok(answered(edge, &admitted, &id, served)),
+        };
+        let target = Target { peer: &elsewhere.peer, epoch: elsewhere.epoch, era: Era::Modern };
+        let detour = |why| match why {
+            Detour::Elsewhere => edge.relay.forget_elsewhere(&elsewhere),
+            Detour::Silence => edge.relay.missed_elsewhere(&elsewhere),
+        };
+        let gone = journey.go(elsewhere.request.bytes(), target, detour).await;
+        if let Some(answer) = gone.map_err(|refused| refused.of(Some(&id)))? {
+            return Ok(answer);
         }
-        Ok(ModernAnswer::Stream(reader, open)) => {
-            Ok(sse(Body::new(SseBody::new(edge, &admitted.caller, reader).cancelling(open))))
+        request = elsewhere.request;
+    }
+}
+
+/// How a request came here; none if a peer means another replica.
+fn came<'a>(edge: &Edge, admitted: &Admitted, journey: &'a Journey<'_>) -> Option<Came<'a>> {
+    let Some(hop) = &admitted.hop else { return Some(Came::Caller(journey.dead())) };
+    let meant = edge.forwarder.as_ref().is_some_and(|forwarder| *forwarder.this() == hop.replica);
+    meant.then(|| hop.epoch.map_or(Came::ToReplica, |epoch| Came::ToOwner(Epoch(epoch))))
+}
+
+/// The answer of this replica.
+fn answered(edge: &Edge, admitted: &Admitted, id: &str, answer: ModernAnswer) -> Response {
+    match answer {
+        ModernAnswer::Json(text) => json_text(text),
+        ModernAnswer::Failed(code, text) => json(status(code), text.join()),
+        ModernAnswer::Refused(error) => {
+            let body = error.to_message(Some(id), Some(admitted.request_id.as_str()));
+            json(status(error.code), body)
         }
-        Err(no_seat) => Err(refused_seat(&no_seat).of(Some(&id))),
+        ModernAnswer::Stream(reader, open) => {
+            sse(Body::new(SseBody::new(edge, &admitted.caller, reader).cancelling(open)))
+        }
+        ModernAnswer::Elsewhere(_) | ModernAnswer::NotOwner => not_owner(),
     }
 }
 

@@ -1,21 +1,20 @@
 //! The session step of the ladder: served here, or at the replica that owns the session (E12, E13).
 
 use std::sync::Arc;
-use std::time::Duration;
 
 use axum::response::Response;
 use bytes::Bytes;
 use http::StatusCode;
-use tokio::time::Instant;
 
-use super::forward::NotForwarded;
+use super::forward::Target;
+use super::journey::{Detour, Journey};
 use super::mcp::Admitted;
 use super::peer::{Hop, not_owner};
 use super::reply::{Extra, Refused};
 use super::{Edge, headers};
+use crate::protocol::revision::Era;
 use crate::relay::{Session, Unplaced, Whereabouts};
 use crate::session::{Epoch, SessionId};
-use crate::telemetry::metrics::cluster::Forward;
 
 /// Where a request of a session is served.
 pub(super) enum Placed {
@@ -24,9 +23,6 @@ pub(super) enum Placed {
     /// At its owner, which answered.
     Answered(Response),
 }
-
-/// How long to the next try while a request is held.
-const AGAIN: Duration = Duration::from_millis(100);
 
 /// The caller's session, or the answer of the replica that owns it. `body` is what is forwarded there.
 ///
@@ -39,46 +35,23 @@ pub(super) async fn place(edge: &Arc<Edge>, admitted: &Admitted, body: &Bytes) -
         return for_peer(edge, admitted, &id, hop).await;
     }
     let (caller, endpoint) = (&admitted.caller, &admitted.endpoint);
-    let began = Instant::now();
-    let (mut dead, mut looked_again, mut held) = (None, false, None);
+    let mut journey = Journey::new(edge, admitted);
     loop {
-        let owner = match edge.relay.whereabouts(&id, caller, endpoint, dead.as_ref()).await {
+        let owner = match edge.relay.whereabouts(&id, caller, endpoint, journey.dead()).await {
             Ok(Whereabouts::Here(session)) => return Ok(Placed::Here(session)),
             Ok(Whereabouts::At(owner)) => owner,
             Ok(Whereabouts::Nowhere) => return Err(unknown_session(edge)),
             Err(unplaced) => return Err(refused(&unplaced)),
         };
-        let Some(forwarder) = &edge.forwarder else {
-            return Err(unreachable(&"this replica has no way to others"));
+        let target = Target { peer: &owner.peer, epoch: Some(owner.epoch), era: Era::Legacy };
+        let detour = |why| {
+            edge.relay.forget_owner(&id);
+            if why == Detour::Silence {
+                edge.relay.missed(&owner.peer.replica, &id);
+            }
         };
-        match forwarder.forward(edge, admitted, body, &owner).await {
-            Ok(answer) => return Ok(Placed::Answered(answer)),
-            Err(NotForwarded::Unknown(answer)) => return Ok(Placed::Answered(*answer)),
-            Err(NotForwarded::NotOwner) => {
-                edge.relay.forget_owner(&id);
-                if std::mem::replace(&mut looked_again, true) {
-                    return Err(moving());
-                }
-            }
-            Err(NotForwarded::Dead) => {
-                edge.relay.forget_owner(&id);
-                dead = Some(owner.replica);
-            }
-            Err(NotForwarded::Unreachable(error)) => {
-                edge.relay.forget_owner(&id);
-                edge.relay.missed(&owner.replica, &id);
-                if held.is_none() {
-                    held = forwarder.hold.enter(body.len(), &edge.metrics);
-                }
-                if held.is_none() {
-                    edge.metrics.cluster().forwarded(Forward::Refused);
-                    return Err(unreachable(&"too many requests wait for it already"));
-                }
-                if began.elapsed() >= forwarder.patience() {
-                    return Err(unreachable(&error));
-                }
-                tokio::time::sleep(AGAIN).await;
-            }
+        if let Some(answer) = journey.go(body, target, detour).await? {
+            return Ok(Placed::Answered(answer));
         }
     }
 }
@@ -99,17 +72,6 @@ async fn for_peer(
         Ok(None) => Ok(Placed::Answered(not_owner())),
         Err(unplaced) => Err(refused(&unplaced)),
     }
-}
-
-fn unreachable(why: &dyn std::fmt::Display) -> Refused {
-    let message =
-        format!("The replica that owns this session cannot be reached ({why}); try again in a moment.");
-    Refused::unavailable("owner_unreachable", message)
-}
-
-fn moving() -> Refused {
-    let message = "The session is on its way from one replica to another; try again in a moment.";
-    Refused::unavailable("session_moving", message)
 }
 
 /// The id that the caller sends.

@@ -10,6 +10,7 @@ use futures_util::FutureExt as _;
 use http::{HeaderName, HeaderValue};
 use tokio_util::sync::{CancellationToken, DropGuard};
 
+use super::elsewhere::Settled;
 use super::lanes::Taken;
 use super::outlet::Outlet;
 use super::parked::{
@@ -21,7 +22,7 @@ use super::running::Running;
 use super::seat::{Known, NoSeat};
 use super::serving::Serving;
 use super::shared::Pick;
-use super::{Post, Relay, Session};
+use super::{Came, Elsewhere, Post, Relay, Session, Unplaced};
 use crate::catalog::{Endpoint, Kind};
 use crate::protocol::capability::CapabilityClass;
 use crate::protocol::edit::Text;
@@ -29,7 +30,7 @@ use crate::protocol::envelope::Request;
 use crate::protocol::error::{Code, RpcError};
 use crate::protocol::method::Method;
 use crate::protocol::revision::Revision;
-use crate::session::Reader;
+use crate::session::{Owner, Reader};
 use crate::telemetry::metrics::CallOutcome;
 
 /// What a modern request says of its caller, as the edge found it in `_meta`.
@@ -60,6 +61,10 @@ pub enum ModernAnswer {
     Refused(RpcError),
     /// A stream; dropping the guard cancels the request.
     Stream(Reader, DropGuard),
+    /// None here: another replica is to serve it.
+    Elsewhere(Box<Elsewhere>),
+    /// None here, and nothing ran: a peer takes this replica for an owner that it is not.
+    NotOwner,
 }
 
 /// A modern request and what it is served with.
@@ -98,6 +103,7 @@ impl Relay {
         post: Post<'_>,
         claim: &Claim,
         request: Request,
+        came: Came<'_>,
     ) -> Result<ModernAnswer, NoSeat> {
         let Post { caller, endpoint, form, .. } = post;
         if *request.method() == Method::Listen {
@@ -105,13 +111,18 @@ impl Relay {
         }
         let (mut request, mut brings, mut seat) = (request, Brings::Nothing, None);
         if mentions_state(&request) {
-            let retried = self.retried(&post, claim, request);
+            let retried = self.retried(&post, claim, request, came);
             match Box::pin(retried).await {
                 Ok(Retried::First(first)) => request = first,
                 Ok(Retried::Again(first, kept)) => (request, seat) = (first, kept),
                 Ok(Retried::Foreign(foreign)) => (request, brings) = (foreign, Brings::State),
                 Ok(Retried::Asked(again)) => return Ok(ModernAnswer::Json(again.into())),
                 Ok(Retried::Resumed(carried)) => return Ok(self.answer_modern(carried, form).await),
+                Ok(Retried::Elsewhere(request, peer)) => {
+                    let elsewhere = Elsewhere { peer, epoch: None, request, names: Vec::new() };
+                    return Ok(ModernAnswer::Elsewhere(elsewhere.into()));
+                }
+                Ok(Retried::Unplaced(unlocated)) => return Err(Unplaced::from(unlocated).into()),
                 Err(refused) => return Ok(ModernAnswer::Refused(refused)),
             }
         }
@@ -119,6 +130,21 @@ impl Relay {
             Some(kept) => kept,
             None => self.seat(caller, endpoint, &Known::of(claim))?,
         };
+        if !self.is_settled(&seat, came) {
+            match Box::pin(self.settle(&seat, endpoint, &request, came)).await? {
+                Settled::Here => {}
+                Settled::At(Owner { peer, epoch }) => {
+                    let names = self.sessions.implicit_names(&seat.session);
+                    let elsewhere = Elsewhere { peer, epoch: Some(epoch), request, names };
+                    return Ok(ModernAnswer::Elsewhere(elsewhere.into()));
+                }
+                Settled::NotOwner => return Ok(ModernAnswer::NotOwner),
+                Settled::Refused(error) => {
+                    self.metrics.request(request.method().label(), CallOutcome::RpcError);
+                    return Ok(ModernAnswer::Refused(of_this_era(error)));
+                }
+            }
+        }
         if let Err(error) = self.check_param_headers(&seat.session, endpoint, &request, &claim.params) {
             self.metrics.request(request.method().label(), CallOutcome::RpcError);
             return Ok(ModernAnswer::Refused(error));

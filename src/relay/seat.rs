@@ -5,7 +5,7 @@
 use std::sync::Arc;
 
 use super::extensions::admitted;
-use super::{Busy, Caller, Claim, Conversation, Relay, Session};
+use super::{Busy, Caller, Claim, Conversation, Relay, Session, Unplaced};
 use crate::catalog::Endpoint;
 use crate::protocol::capability::CapabilityClass;
 use crate::protocol::revision::Revision;
@@ -32,6 +32,9 @@ pub enum NoSeat {
     /// There is no place for its implicit session.
     #[error(transparent)]
     NoPlace(#[from] OpenError),
+    /// It cannot be said where it belongs.
+    #[error(transparent)]
+    Unplaced(#[from] Unplaced),
 }
 
 /// What is known of a caller without a session id.
@@ -96,6 +99,9 @@ impl Relay {
                 let conversation = Conversation::new(tenant, Epoch::FIRST.0, self.tasks.clone());
                 (greeting, conversation.with_room(room))
             })?;
+            if self.sessions.end_if_lost(&session) {
+                continue;
+            }
             match session.run(self.in_flight) {
                 Some(running) => {
                     let alone = key.alone.map(|_| self.clone());

@@ -9,7 +9,7 @@ use crate::catalog::Endpoint;
 use crate::protocol::revision::Revision;
 use crate::session::live::Greeting;
 use crate::session::{AdoptError, Adoptable, Binding, EndReason, Located, Owner, SessionId, Unlocated};
-use crate::store::{Epoch, Flight, Record, Registry, ReplicaId, StoreError};
+use crate::store::{Epoch, Flight, Record, Registry, ReplicaId, SessionKey, StoreError};
 use crate::telemetry::metrics::cluster::Transfer;
 
 /// Adoptions that are under way: one for all who ask for the session.
@@ -160,14 +160,19 @@ impl Relay {
     /// Notes that a session's owner cannot be reached, though it may live: after [`UNREACHED`] it is asked for the session
     /// through the store.
     pub fn missed(self: &Arc<Self>, owner: &ReplicaId, id: &SessionId) {
+        self.missed_owner(owner, || self.sessions.names(id));
+    }
+
+    /// The same for sessions that the store knows by these names.
+    pub(super) fn missed_owner(self: &Arc<Self>, owner: &ReplicaId, names: impl FnOnce() -> Vec<SessionKey>) {
         let now = Instant::now();
         let since = self.missed.get_or_insert_with(owner.clone(), || now);
         // What was missed long ago says nothing of now.
         if now.duration_since(since) > UNREACHED * 6 {
             self.missed.insert(owner.clone(), now);
         } else if now.duration_since(since) > UNREACHED {
-            let (relay, id) = (self.clone(), id.clone());
-            self.tasks.spawn(async move { relay.sessions.ask_for(&id).await });
+            let (relay, names) = (self.clone(), names());
+            self.tasks.spawn(async move { relay.sessions.ask_for(names).await });
         }
     }
 

@@ -1,5 +1,7 @@
 //! The heartbeat: this replica's lease is taken, extended, lost and taken again.
 
+use std::sync::Arc;
+
 use super::Sessions;
 use super::live::Attachment;
 use super::membership::Company;
@@ -17,10 +19,10 @@ pub enum Beat {
 }
 
 /// What a heartbeat showed of the other replicas.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct PeersSeen {
-    /// How many hold a lease.
-    pub others: usize,
+    /// What they say of themselves; as many as hold a lease.
+    pub others: Arc<[Lease]>,
     /// How many of them have the same config.
     pub alike: usize,
 }
@@ -74,20 +76,19 @@ impl<A: Attachment> Sessions<A> {
     async fn look_around(&self) -> Result<(), StoreError> {
         let all = self.stores.leases.all().await?;
         let Company::Peers(own) = &self.membership.company else { return Ok(()) };
-        let others: Vec<_> = all.iter().filter(|lease| lease.replica != own.replica).collect();
+        let others: Arc<[Lease]> = all.into_iter().filter(|lease| lease.replica != own.replica).collect();
         let alike = others.iter().filter(|lease| lease.config_hash == own.config_hash).count();
-        let seen = PeersSeen { others: others.len(), alike };
-        *lock(&self.peers) = seen;
-        self.metrics.cluster().config_mismatch(seen.others - seen.alike);
+        self.metrics.cluster().config_mismatch(others.len() - alike);
         let elsewhere: u64 = others.iter().map(|lease| lease.counts.sessions).sum();
         self.caps.elsewhere(usize::try_from(elsewhere).unwrap_or(usize::MAX));
+        *lock(&self.peers) = PeersSeen { others, alike };
         self.routes.forget_old();
         Ok(())
     }
 
     /// What the last heartbeat showed of the other replicas.
     pub fn peers_seen(&self) -> PeersSeen {
-        *lock(&self.peers)
+        lock(&self.peers).clone()
     }
 
     /// Ends callers' streams with `retry:`: this replica's lease is not held, so that another may own its sessions.

@@ -1,7 +1,8 @@
 //! Implicit sessions: what the gateway keeps for callers without a session id, found by who they are (X31).
 //!
-//! Nobody can name one: it has an id for the log only. It is in no store; another replica has its own. They are
-//! counted apart from the others, under the same caps; at a cap those give way that were longest without a request.
+//! Nobody can name one: it has an id for the log only. Another replica has its own, but for those that one replica
+//! owns ([`super::owned`]). They are counted apart from the others, under the same caps; at a cap those give way that
+//! were longest without a request.
 
 use std::collections::HashMap;
 use std::sync::{Arc, Mutex};

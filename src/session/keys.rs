@@ -9,11 +9,14 @@ use arc_swap::ArcSwap;
 use aws_lc_rs::{digest, hmac};
 
 use super::SessionId;
+use super::implicit::ImplicitKey;
 use crate::store::SessionKey;
 use crate::store::seal::SealKey;
 
 /// What this use of a cluster key is told apart by.
 const PURPOSE: &[u8] = b"mcpgate session\0";
+/// The same for implicit sessions, which have no id that anybody else knows.
+const IMPLICIT: &[u8] = b"mcpgate implicit session\0";
 
 /// Names sessions in the store.
 pub struct SessionKeys(ArcSwap<Vec<hmac::Key>>);
@@ -43,6 +46,21 @@ impl SessionKeys {
         let keys = self.0.load();
         if keys.is_empty() { vec![digested(id)] } else { keys.iter().map(|key| signed(key, id)).collect() }
     }
+
+    /// The name of a new implicit session, made of whom it is for.
+    pub(super) fn of_new_implicit(&self, implicit: &ImplicitKey) -> SessionKey {
+        let whom = whom(implicit);
+        self.0.load().first().map_or_else(|| digest_of(&whom), |key| sign(key, IMPLICIT, &whom))
+    }
+
+    /// The names that an implicit session may have, the likeliest first.
+    pub(super) fn of_implicit(&self, implicit: &ImplicitKey) -> Vec<SessionKey> {
+        let (keys, whom) = (self.0.load(), whom(implicit));
+        if keys.is_empty() {
+            return vec![digest_of(&whom)];
+        }
+        keys.iter().map(|key| sign(key, IMPLICIT, &whom)).collect()
+    }
 }
 
 impl fmt::Debug for SessionKeys {
@@ -56,23 +74,41 @@ fn made(keys: &[SealKey]) -> Vec<hmac::Key> {
 }
 
 fn signed(key: &hmac::Key, id: &SessionId) -> SessionKey {
+    sign(key, PURPOSE, id.as_bytes())
+}
+
+fn sign(key: &hmac::Key, purpose: &[u8], text: &[u8]) -> SessionKey {
     let mut context = hmac::Context::with_key(key);
-    context.update(PURPOSE);
-    context.update(id.as_bytes());
+    context.update(purpose);
+    context.update(text);
     let mut name = [0; 32];
     name.copy_from_slice(context.sign().as_ref());
     SessionKey(name)
 }
 
 fn digested(id: &SessionId) -> SessionKey {
+    digest_of(id.as_bytes())
+}
+
+fn digest_of(text: &[u8]) -> SessionKey {
     let mut name = [0; 32];
-    name.copy_from_slice(digest::digest(&digest::SHA256, id.as_bytes()).as_ref());
+    name.copy_from_slice(digest::digest(&digest::SHA256, text).as_ref());
     SessionKey(name)
+}
+
+/// Whom an implicit session is for, as bytes that stand for nobody else. Those for one call only are not stored.
+fn whom(implicit: &ImplicitKey) -> Vec<u8> {
+    let ImplicitKey { binding, revision, class, alone: _ } = implicit;
+    let (principal, endpoint, class) = (&binding.principal[..], binding.endpoint.as_bytes(), class.bits());
+    [principal, &class.to_be_bytes(), revision.as_str().as_bytes(), b"\0", endpoint].concat()
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::protocol::capability::CapabilityClass;
+    use crate::protocol::revision::Revision;
+    use crate::session::Binding;
 
     /// case-A05: the store's name of a session is not its id, and differs from deployment to deployment.
     #[test]
@@ -89,5 +125,23 @@ mod tests {
         assert!(keys.of(&id).contains(&name));
         keys.replace(&[]);
         assert_eq!(keys.of(&id).len(), 2, "no keys are none to take");
+    }
+
+    /// An implicit session has a name of its own for each whom it may be for, the same on every replica.
+    #[test]
+    fn an_implicit_session_is_named_by_whom_it_is_for() {
+        let shared = SealKey::fresh();
+        let keys = SessionKeys::new(std::slice::from_ref(&shared));
+        let key = |principal: u8, endpoint: &str, class: u16| ImplicitKey {
+            binding: Binding { principal: [principal; 32], endpoint: endpoint.into() },
+            revision: Revision::LATEST_LEGACY,
+            class: CapabilityClass::from_bits(class),
+            alone: None,
+        };
+        let name = keys.of_new_implicit(&key(1, "/mcp", 0));
+        assert_eq!(SessionKeys::new(&[SealKey::fresh(), shared]).of_implicit(&key(1, "/mcp", 0))[1], name);
+        for other in [key(2, "/mcp", 0), key(1, "/servers/a/mcp", 0), key(1, "/mcp", 1)] {
+            assert_ne!(keys.of_new_implicit(&other), name);
+        }
     }
 }

@@ -2,14 +2,15 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::atomic::{AtomicBool, AtomicU64, AtomicUsize, Ordering::Relaxed};
-use std::sync::{Arc, Mutex};
+use std::sync::{Arc, Mutex, OnceLock};
 use std::time::{Duration, Instant};
 
 use tokio_util::sync::CancellationToken;
 
 use super::caps::PrincipalCap;
+use super::end_reason::EndReason;
 use super::implicit::ImplicitKey;
-use super::sessions::EndReason;
+use super::owned::Owned;
 use super::{SessionId, Streams};
 use crate::protocol::capability::CapabilityClass;
 use crate::protocol::revision::Revision;
@@ -73,6 +74,8 @@ pub struct Session<A> {
     /// Cancelled when it ends.
     pub ended: CancellationToken,
     pub(super) place: Place,
+    /// How the store knows it, if it is an implicit one that this replica owns.
+    pub(super) owned: OnceLock<Owned>,
     created: Instant,
     /// Milliseconds from `created` to the last activity.
     activity_ms: AtomicU64,
@@ -122,6 +125,7 @@ impl<A> Session<A> {
             streams,
             attached,
             place,
+            owned: OnceLock::new(),
             ended: CancellationToken::new(),
             created: Instant::now(),
             activity_ms: AtomicU64::new(0),
@@ -220,6 +224,19 @@ impl<A> Session<A> {
             Place::Named(key, _) => Some(key),
             Place::Implicit(..) => None,
         }
+    }
+
+    /// Its name in the store and its epoch there, if it has a record that this replica owns.
+    pub(super) fn stored(&self) -> Option<(&SessionKey, Epoch)> {
+        match &self.place {
+            Place::Named(key, _) => Some((key, self.epoch)),
+            Place::Implicit(..) => self.owned.get().map(|owned| (&owned.key, owned.epoch)),
+        }
+    }
+
+    /// Whether it is the session of this name in the store.
+    pub(super) fn is_stored_as(&self, key: &SessionKey) -> bool {
+        self.stored().is_some_and(|(own, _)| own == key)
     }
 
     /// Notes that the store refused a write: another replica owns it, or it has ended.

@@ -4,7 +4,7 @@ use std::sync::Arc;
 
 use super::live::Attachment;
 use super::membership::Company;
-use super::routes::Owner;
+use super::routes::{Owner, Peer};
 use super::sessions::NoLease;
 use super::{Binding, Session, SessionId, Sessions};
 use crate::store::{Epoch, Record, ReplicaId, SessionKey, StoreError};
@@ -102,12 +102,34 @@ impl<A: Attachment> Sessions<A> {
         if session.is_some() && !self.membership.tenure.is_held() { Err(NoLease) } else { Ok(session) }
     }
 
-    /// Forgets who owns a session: a peer said that it does not.
-    pub fn forget_route(&self, id: &SessionId) {
-        self.membership.keys.of(id).iter().for_each(|key| self.routes.forget(key));
+    /// Another replica, if it lives.
+    ///
+    /// # Errors
+    /// [`Unlocated`]
+    pub async fn peer(&self, replica: &ReplicaId) -> Result<Option<Peer>, Unlocated> {
+        match self.stores.leases.find(replica.clone()).await? {
+            Some(lease) => Ok(Some(lease.into())),
+            None if self.membership.tenure.is_forgetful() => Err(Unlocated::Forgetful),
+            None => Ok(None),
+        }
     }
 
-    async fn owned(
+    /// Forgets who owns a session: a peer said that it does not.
+    pub fn forget_route(&self, id: &SessionId) {
+        self.forget_routes(&self.names(id));
+    }
+
+    /// The same for a session of any of these names.
+    pub fn forget_routes(&self, names: &[SessionKey]) {
+        names.iter().for_each(|name| self.routes.forget(name));
+    }
+
+    /// What the store may know the session of this id by.
+    pub fn names(&self, id: &SessionId) -> Vec<SessionKey> {
+        self.membership.keys.of(id)
+    }
+
+    pub(super) async fn owned(
         &self,
         key: SessionKey,
         record: Record,
@@ -122,13 +144,7 @@ impl<A: Attachment> Sessions<A> {
         let Some(lease) = self.stores.leases.find(owner.clone()).await? else {
             return Ok(Located::Free(Adoptable { key, record }));
         };
-        let owner = Owner {
-            replica: owner,
-            epoch: record.epoch,
-            address: lease.address,
-            key_hash: lease.key_hash,
-            proof: lease.proof,
-        };
+        let owner = Owner { peer: lease.into(), epoch: record.epoch };
         self.routes.keep(key, owner.clone(), record.binding, record.endpoint);
         Ok(Located::At(owner))
     }

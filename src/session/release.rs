@@ -45,9 +45,13 @@ impl<A: Attachment> Sessions<A> {
 
     /// A peer cannot reach this replica and asks for a session: it is given up if nothing runs in it.
     pub async fn give_up(&self, key: &SessionKey) {
-        let wanted = self.live.values().into_iter().find(|session| session.store_key() == Some(key));
-        if let Some(session) = wanted {
-            self.release(&session).await;
+        let wanted = self.all().into_iter().find(|session| session.is_stored_as(key));
+        match wanted {
+            Some(session) if session.is_implicit() => {
+                self.end_if_idle(&session, EndReason::Released).await;
+            }
+            Some(session) => drop(self.release(&session).await),
+            None => {}
         }
     }
 
@@ -67,9 +71,9 @@ impl<A: Attachment> Sessions<A> {
         Ok(None)
     }
 
-    /// Asks the owner of a session to give it up, through the store.
-    pub async fn ask_for(&self, id: &SessionId) {
-        for key in self.membership.keys.of(id) {
+    /// Asks the owner of the session of one of these names to give it up, through the store.
+    pub async fn ask_for(&self, names: Vec<SessionKey>) {
+        for key in names {
             self.tell(Changed::Wanted(key)).await;
         }
     }
@@ -77,7 +81,7 @@ impl<A: Attachment> Sessions<A> {
     /// A session was ended by another replica's hand.
     pub fn ended_elsewhere(&self, key: &SessionKey) {
         self.routes.forget(key);
-        let ended = self.live.values().into_iter().find(|session| session.store_key() == Some(key));
+        let ended = self.all().into_iter().find(|session| session.is_stored_as(key));
         if let Some(session) = ended {
             self.part_with(&session, EndReason::Lost);
         }
@@ -101,7 +105,7 @@ impl<A: Attachment> Sessions<A> {
         let expired = self.stores.sessions.take_expired(most).await?;
         let mut elsewhere = Vec::with_capacity(expired.len());
         for (key, record) in expired {
-            let here = self.live.values().into_iter().find(|session| session.store_key() == Some(&key));
+            let here = self.all().into_iter().find(|session| session.is_stored_as(&key));
             match here {
                 // Its links take leave themselves.
                 Some(session) => {
@@ -121,15 +125,18 @@ impl<A: Attachment> Sessions<A> {
     /// # Errors
     /// [`StoreError`] if the store cannot be asked; what was not looked at stays as it is.
     pub async fn reconcile(&self, forgotten: bool) -> Result<(), StoreError> {
-        let live: Vec<_> = self.live.values();
+        let live: Vec<_> = self.all().into_iter().filter(|session| session.stored().is_some()).collect();
         for page in live.chunks(PAGE) {
-            let keyed: Vec<_> =
-                page.iter().filter_map(|session| Some((session, session.store_key()?.clone()))).collect();
+            let stored = |session: &Arc<Session<A>>| session.stored().map(|(key, own)| (key.clone(), own));
+            let keyed: Vec<_> = page
+                .iter()
+                .filter_map(|session| stored(session).map(|(key, own)| (session, key, own)))
+                .collect();
             let epochs =
-                self.stores.sessions.epochs(keyed.iter().map(|(_, key)| key.clone()).collect()).await?;
-            for ((session, key), epoch) in keyed.into_iter().zip(epochs) {
+                self.stores.sessions.epochs(keyed.iter().map(|(_, key, _)| key.clone()).collect()).await?;
+            for ((session, key, own), epoch) in keyed.into_iter().zip(epochs) {
                 match epoch {
-                    Some(epoch) if epoch == session.epoch => {}
+                    Some(epoch) if epoch == own => {}
                     None if forgotten => self.write_again(session, key).await?,
                     None | Some(_) => {
                         self.part_with(session, EndReason::Lost);
@@ -156,6 +163,9 @@ impl<A: Attachment> Sessions<A> {
 
     /// What a live session's record says.
     fn record_of(&self, session: &Session<A>) -> Record {
+        if let Some(owned) = session.owned.get() {
+            return self.record_of_implicit(session, owned.epoch);
+        }
         Record {
             binding: session.binding.principal,
             endpoint: session.binding.endpoint.as_ref().into(),

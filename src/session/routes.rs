@@ -3,15 +3,23 @@
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
+use crate::store::leases::Lease;
 use crate::store::{Epoch, Registry, ReplicaId, SessionKey};
 
 /// A live owner of a session that is another replica.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Owner {
     /// Who it is.
-    pub replica: ReplicaId,
+    pub peer: Peer,
     /// Its epoch of the session.
     pub epoch: Epoch,
+}
+
+/// Another replica, as its lease shows it.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Peer {
+    /// Who it is.
+    pub replica: ReplicaId,
     /// Where its peers reach it.
     pub address: Box<str>,
     /// Hash of the key it made at its start.
@@ -41,6 +49,15 @@ pub(super) struct Route {
 
 /// How many are kept; at the bound those that are too old go, and if none is, all: they are only a saving.
 const MOST: usize = 65_536;
+
+// === impl Peer ===
+
+impl From<Lease> for Peer {
+    fn from(lease: Lease) -> Self {
+        let Lease { replica, address, key_hash, proof, .. } = lease;
+        Self { replica, address, key_hash, proof }
+    }
+}
 
 // === impl Routes ===
 

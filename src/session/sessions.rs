@@ -7,6 +7,7 @@ use std::time::{Duration, Instant};
 use tokio_util::task::TaskTracker;
 
 use super::caps::{Caps, PrincipalCap};
+use super::end_reason::EndReason;
 use super::heartbeat::PeersSeen;
 use super::implicit::{ImplicitKey, ImplicitSessions, Opened};
 use super::live::{Attachment, Binding, Greeting, Place};
@@ -42,31 +43,8 @@ pub struct Sessions<A> {
     streams: Arc<StreamSettings>,
     budget: Arc<Budget>,
     /// Where the streams' writers run.
-    tasks: TaskTracker,
+    pub(super) tasks: TaskTracker,
     pub(super) metrics: Arc<Metrics>,
-}
-
-/// Why a session ended.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum EndReason {
-    /// The caller's DELETE.
-    Delete,
-    /// No activity for `sessions.idle`.
-    Idle,
-    /// Older than `sessions.maxAge`.
-    MaxAge,
-    /// The process stops.
-    Shutdown,
-    /// Its endpoint is no longer configured.
-    Reconfigured,
-    /// It goes on at another replica, to which it was given up.
-    Released,
-    /// It goes on at another replica, or ended there.
-    Lost,
-    /// An implicit one gave way to another at a cap.
-    Displaced,
-    /// An implicit one was for one call only, and that is over.
-    CallOver,
 }
 
 /// Why a session was not opened.
@@ -219,8 +197,8 @@ impl<A: Attachment> Sessions<A> {
     /// # Errors
     /// [`StoreError`]
     pub async fn change(&self, session: &Session<A>, change: Change) -> Result<(), StoreError> {
-        let Some(key) = session.store_key() else { return Ok(()) };
-        let changed = self.stores.sessions.change(key.clone(), session.epoch, change).await;
+        let Some((key, epoch)) = session.stored() else { return Ok(()) };
+        let changed = self.stores.sessions.change(key.clone(), epoch, change).await;
         if let Err(StoreError::Gone | StoreError::Fenced) = changed {
             session.lose();
         }
@@ -288,7 +266,7 @@ impl<A: Attachment> Sessions<A> {
 
     /// Takes the live parts of a session apart, and leaves its record as it is; `false` if that was done already.
     pub(super) fn part_with(&self, session: &Arc<Session<A>>, reason: EndReason) -> bool {
-        let Place::Named(_, cap) = &session.place else { return false };
+        let Place::Named(_, cap) = &session.place else { return self.end_implicit(session, reason) };
         // Another one may live under the same id by now, adopted anew.
         if self.live.remove_if(&session.id, |live| Arc::ptr_eq(live, session)).is_none() {
             return false;
@@ -355,6 +333,9 @@ impl<A: Attachment> Sessions<A> {
         session.ended.cancel();
         session.attached.on_end(reason);
         self.metrics.implicit_closed();
+        if reason != EndReason::Lost {
+            self.disown(session);
+        }
     }
 
     /// Ends what has expired and forgets streams past their retention.
@@ -380,8 +361,12 @@ impl<A: Attachment> Sessions<A> {
 
     /// Tells the store of a session that is active without requests: by an open stream or a running exchange.
     async fn keep_in_store(&self, session: &Session<A>) {
-        let active = self.has_peers() && session.idle_for() < self.touched_every();
-        if active && session.store_key().is_some() && session.write_is_due(self.touched_every()) {
+        let every = match session.place {
+            Place::Named(..) => self.touched_every(),
+            Place::Implicit(..) => Duration::from_mins(1).min(self.settings.implicit_idle / 4),
+        };
+        let active = self.has_peers() && session.idle_for() < every;
+        if active && session.stored().is_some() && session.write_is_due(every) {
             let _ = self.change(session, Change::Touched).await;
         }
     }
@@ -467,30 +452,6 @@ impl<A: Attachment> Sessions<A> {
             *swept = Some(now);
         }
         due
-    }
-}
-
-// === impl EndReason ===
-
-impl EndReason {
-    /// Whether the session itself goes on, elsewhere.
-    pub const fn goes_on(self) -> bool {
-        matches!(self, Self::Released | Self::Lost)
-    }
-
-    /// The word in metrics and logs.
-    pub const fn as_str(self) -> &'static str {
-        match self {
-            Self::Delete => "delete",
-            Self::Idle => "idle",
-            Self::MaxAge => "max_age",
-            Self::Shutdown => "shutdown",
-            Self::Reconfigured => "reconfigured",
-            Self::Released => "released",
-            Self::Lost => "lost",
-            Self::Displaced => "displaced",
-            Self::CallOver => "finished",
-        }
     }
 }
 

@@ -1,4 +1,5 @@
-//! The program itself under blows: killed children, a killed gateway, callers without end, servers that never start.
+//! The program itself under blows: killed children, a killed gateway, callers without end, servers that never start,
+//! replicas that come and go.
 
 #![allow(
     clippy::indexing_slicing,
@@ -9,11 +10,17 @@
     reason = "a test stops where it fails, and says what it measured"
 )]
 
+#[path = "../support/balancer.rs"]
+mod balancer;
 #[path = "../support/binary.rs"]
 mod binary;
 mod churn;
 #[path = "../support/client.rs"]
 mod client;
+#[path = "../support/fault_proxy.rs"]
+mod fault_proxy;
+#[path = "../support/fleet.rs"]
+mod fleet;
 mod first_process;
 #[path = "../support/http_server.rs"]
 mod http_server;
@@ -21,4 +28,8 @@ mod kept_alive;
 mod kill;
 #[path = "../support/process.rs"]
 mod process;
+#[path = "../support/redis.rs"]
+mod redis_server;
+mod replicas;
 mod start;
+mod steady;

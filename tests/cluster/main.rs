@@ -8,16 +8,31 @@
     reason = "a test stops where it fails, and its helpers read better without borrows"
 )]
 
+#[path = "../support/binary.rs"]
+mod binary;
 #[path = "../support/client.rs"]
 mod client;
+#[path = "../support/fleet.rs"]
+mod fleet;
 #[path = "../support/gateway.rs"]
 mod gateway;
 #[path = "../support/http_server.rs"]
 mod http_server;
+#[path = "../support/process.rs"]
+mod process;
+#[path = "../support/redis.rs"]
+mod redis_server;
+
+#[path = "../eras/kit.rs"]
+#[allow(dead_code, reason = "each test area uses a part of it")]
+mod kit;
 
 mod adopting;
 mod bounds;
 mod cut_store;
 mod draining;
 mod forwarding;
+mod lost_store;
+mod modern;
+mod processes;
 mod replicas;

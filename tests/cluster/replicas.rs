@@ -4,6 +4,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use mcpgate::gateway::{Company, Joining};
+use mcpgate::settings::{ClusterKey, ClusterSettings};
 use mcpgate::store::Stores;
 use mcpgate::store::seal::SealKey;
 use tokio::net::TcpListener;
@@ -41,6 +42,14 @@ impl Cluster {
         let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
         let address = listener.local_addr().unwrap().to_string();
         let keys = vec![self.key.clone()];
+        let shared = ClusterSettings {
+            listen: listener.local_addr().unwrap(),
+            advertise: address.clone(),
+            keys: vec![ClusterKey::of(*self.key.expose())],
+            lease: LEASE,
+        };
+        // What one replica seals, another opens.
+        let setup = setup.with(|settings| settings.cluster = Some(shared));
         let joining = Joining { address, listener, keys, lease: LEASE, config_hash: [0; 32] };
         let company = Company::join(way.stores(), joining).unwrap();
         let tenure = company.tenure();

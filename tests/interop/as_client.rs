@@ -6,7 +6,7 @@ use std::path::Path;
 use std::time::Duration;
 
 use crate::binary::MCPGATE;
-use crate::conformance::{self, Status};
+use crate::suite::{self, Status};
 use crate::kit::Kit;
 use crate::process::{Process, command};
 
@@ -48,7 +48,7 @@ async fn all_pass(revision: &str, scenarios: &[&str]) {
         for era in ["legacy", "modern"] {
             let results = tempfile::tempdir().unwrap();
             let said = run(&kit, revision, scenario, era, results.path()).await;
-            let checks = conformance::checks(results.path());
+            let checks = suite::checks(results.path());
             if checks.is_empty() {
                 writeln!(wrong, "{scenario}, {era} caller: no check at all:\n{said}").unwrap();
             }

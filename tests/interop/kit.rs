@@ -1,4 +1,5 @@
 //! The kit: SDK clients, reference servers, and the test upstream that has all that the conformance suite looks for.
+#![allow(dead_code, reason = "each test area uses a part of it")]
 
 use std::path::{Path, PathBuf};
 
@@ -103,14 +104,7 @@ impl Kit {
         let (legacy, direct) = self.upstream("legacy").await;
         let (modern, direct_modern) = self.upstream("modern").await;
         let folder = tempfile::tempdir().unwrap();
-        let script = self.file("upstream/server.mjs");
-        let stdio =
-            |era| format!("{{ command: node, args: ['{}', --stdio, --era, {era}] }}", script.display());
-        let mut config = format!(
-            "mcpServers:\n  http: {{ url: '{direct}' }}\n  stdio: {}\n  http-modern: {{ url: '{direct_modern}' }}\n  stdio-modern: {}\n",
-            stdio("legacy"),
-            stdio("modern")
-        );
+        let mut config = self.servers(&direct, &direct_modern);
         if let Some((_, hash)) = &key {
             let keys = format!("keys: [ {{ id: kit, hash: '{hash}' }} ]\n");
             std::fs::write(folder.path().join("keys.yaml"), keys).unwrap();
@@ -119,6 +113,18 @@ impl Kit {
         let gateway = Binary::serve_in(folder, &config).await;
         let key = key.map(|(key, _)| key);
         Wired { gateway, direct, direct_modern, key, _upstreams: [legacy, modern] }
+    }
+
+    /// The config of the servers that [`Wired`] names, those over HTTP at these URLs.
+    pub(crate) fn servers(&self, direct: &str, direct_modern: &str) -> String {
+        let script = self.file("upstream/server.mjs");
+        let stdio =
+            |era| format!("{{ command: node, args: ['{}', --stdio, --era, {era}] }}", script.display());
+        format!(
+            "mcpServers:\n  http: {{ url: '{direct}' }}\n  stdio: {}\n  http-modern: {{ url: '{direct_modern}' }}\n  stdio-modern: {}\n",
+            stdio("legacy"),
+            stdio("modern")
+        )
     }
 
     /// The test upstream of one era over HTTP, and its URL.

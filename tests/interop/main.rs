@@ -26,4 +26,6 @@ mod process;
 mod quickstart;
 mod resume;
 mod rmcp;
+mod rows;
 mod six_servers;
+mod suite;

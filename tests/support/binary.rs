@@ -10,7 +10,7 @@ use std::net::SocketAddr;
 use std::path::Path;
 use std::time::Duration;
 
-use http::Method;
+use http::{Method, StatusCode};
 use tempfile::TempDir;
 use tokio::process::Command;
 
@@ -46,7 +46,12 @@ impl Binary {
 
     /// The same at an address.
     pub(crate) async fn serve_at(listen: SocketAddr, folder: TempDir, config: &str) -> Self {
-        Self::heard(start(command(MCPGATE), listen, folder.path(), config), folder).await
+        Self::serve_on([listen, "127.0.0.1:0".parse().unwrap()], folder, config).await
+    }
+
+    /// The same at two addresses: that of callers and that of operators.
+    pub(crate) async fn serve_on(ports: [SocketAddr; 2], folder: TempDir, config: &str) -> Self {
+        Self::heard(start(command(MCPGATE), ports, folder.path(), config), folder).await
     }
 
     /// The same with free ports, as the first process of a PID namespace of its own; `process` is `unshare`, its
@@ -63,8 +68,8 @@ impl Binary {
         }
         let (folder, mut program) = (tempfile::tempdir().unwrap(), unshare());
         program.arg(MCPGATE);
-        let listen = "127.0.0.1:0".parse().unwrap();
-        let process = start(program, listen, folder.path(), config);
+        let ports = ["127.0.0.1:0".parse().unwrap(); 2];
+        let process = start(program, ports, folder.path(), config);
         Some(Self::heard(process, folder).await)
     }
 
@@ -98,6 +103,28 @@ impl Binary {
         text.lines().filter(of_it).map(|line| line.rsplit(' ').next().unwrap().parse::<f64>().unwrap()).sum()
     }
 
+    /// What a path of the admin listener says.
+    pub(crate) async fn says(&self, path: &str) -> (StatusCode, String) {
+        let answer = Client::new(self.admin, path).send(Method::GET, "").await;
+        (answer.status, answer.text().await)
+    }
+
+    /// Waits until `/readyz?verbose` says what is wanted.
+    pub(crate) async fn await_readyz(&self, wanted: impl Fn(StatusCode, &str) -> bool) {
+        let mut last = (StatusCode::OK, String::new());
+        let reached = async {
+            loop {
+                last = self.says("/readyz?verbose").await;
+                if wanted(last.0, &last.1) {
+                    return;
+                }
+                tokio::time::sleep(Duration::from_millis(50)).await;
+            }
+        };
+        let reached = tokio::time::timeout(SOON, reached).await;
+        assert!(reached.is_ok(), "/readyz says {last:?}");
+    }
+
     /// Waits until a metric has this value.
     pub(crate) async fn await_metric(&self, name: &str, value: f64) {
         let mut last = f64::NAN;
@@ -116,10 +143,10 @@ impl Binary {
 }
 
 /// Starts a gateway by `program` and does not wait for it.
-fn start(mut program: Command, listen: SocketAddr, folder: &Path, config: &str) -> Process {
+fn start(mut program: Command, [listen, admin]: [SocketAddr; 2], folder: &Path, config: &str) -> Process {
     let file = folder.join("mcpgate.yaml");
     let state = folder.join("state");
-    let ports = format!("listen: {listen}\nadmin: {{ listen: 127.0.0.1:0 }}");
+    let ports = format!("listen: {listen}\nadmin: {{ listen: {admin} }}");
     std::fs::write(&file, format!("{ports}\nstateDir: {}\n{config}\n", state.display())).unwrap();
     program.args(["serve", "--config"]).arg(file).current_dir(folder);
     Process::start(program.env("MCPGATE_LOG", "info").env_remove("MCPGATE_LOG_FORMAT"))

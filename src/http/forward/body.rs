@@ -9,21 +9,46 @@ use http_body::{Body, Frame};
 use http_body_util::BodyExt as _;
 
 use crate::http::peer::{HopBody, HopBodyError};
+use crate::protocol::sse::encode;
 
-/// An event stream of another replica. If the hop breaks, it ends as a stream that its caller is to come back to.
+/// An event stream of another replica. If the hop breaks, it ends as well as it can.
 #[derive(Debug)]
 pub(super) struct Streamed {
     /// None once it has ended.
     body: Option<HopBody>,
-    /// How long the caller waits before it comes back: until then its session is adopted.
-    retry: Duration,
+    last_words: LastWords,
+}
+
+/// What a stream ends with if the hop breaks.
+#[derive(Debug)]
+pub(super) enum LastWords {
+    /// Its caller is to come back after this time: until then its session is adopted.
+    ComeBack(Duration),
+    /// Nobody can come back to it, so it has its response.
+    Response(Option<Bytes>),
 }
 
 // === impl Streamed ===
 
 impl Streamed {
-    pub(super) fn new(body: HopBody, retry: Duration) -> Self {
-        Self { body: Some(body), retry }
+    pub(super) fn new(body: HopBody, last_words: LastWords) -> Self {
+        Self { body: Some(body), last_words }
+    }
+}
+
+// === impl LastWords ===
+
+impl LastWords {
+    /// As they are written behind whatever there was.
+    fn written(&self) -> Vec<u8> {
+        // What was cut within an event is ended by the empty line, and ignored: it has no id yet, or no data.
+        let mut words = b"\n\n".to_vec();
+        match self {
+            Self::ComeBack(retry) => encode::retry(&mut words, *retry),
+            Self::Response(Some(response)) => encode::event(&mut words, None, response),
+            Self::Response(None) => {}
+        }
+        words
     }
 }
 
@@ -44,9 +69,7 @@ impl Body for Streamed {
             }
             Some(Err(HopBodyError::Broken(_))) => {
                 self.body = None;
-                // What was cut within an event is ended by the empty line, and ignored: it has no id yet, or no data.
-                let words = format!("\n\nretry: {}\n\n", self.retry.as_millis());
-                Poll::Ready(Some(Ok(Frame::data(words.into()))))
+                Poll::Ready(Some(Ok(Frame::data(self.last_words.written().into()))))
             }
             Some(Err(not_taken)) => {
                 self.body = None;

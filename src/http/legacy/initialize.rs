@@ -31,7 +31,7 @@ pub(super) async fn initialize(
         return Err(Refused::caller(StatusCode::BAD_REQUEST, "already_initialized", message));
     }
     let form = accepts.form().ok_or_else(not_acceptable)?;
-    // What begins here now goes on at another replica, if there may be one.
+    // One of several gives its sessions up as it stops, and they go on elsewhere.
     if edge.draining.is_cancelled() && !edge.relay.has_peers() {
         return Err(Refused::unavailable(
             "draining",

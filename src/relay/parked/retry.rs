@@ -16,10 +16,10 @@ use crate::relay::call::failed;
 use crate::relay::route::{Route, meta_of};
 use crate::relay::seat::Seat;
 use crate::relay::shared::Pick;
-use crate::relay::{Claim, Post, Relay, Session};
-use crate::session::Binding;
+use crate::relay::{Came, Claim, Post, Relay, Session};
 use crate::session::journal::Origin;
 use crate::session::log::EventKind;
+use crate::session::{Binding, Peer, ReplicaId, Unlocated};
 
 /// What a request is that brings a state or answers.
 pub(in crate::relay) enum Retried {
@@ -33,6 +33,10 @@ pub(in crate::relay) enum Retried {
     Asked(Bytes),
     /// Its call goes on.
     Resumed(Carried),
+    /// Its call is held by another replica, which lives.
+    Elsewhere(Request, Peer),
+    /// It cannot be said whether the replica lives that holds its call.
+    Unplaced(Unlocated),
 }
 
 /// Whether requests of this method may be answered with questions (R1).
@@ -59,6 +63,7 @@ impl Relay {
         post: &Post<'_>,
         claim: &Claim,
         request: Request,
+        came: Came<'_>,
     ) -> Result<Retried, RpcError> {
         let Some(params) = request.params().and_then(|raw| Object::parse(raw).ok()) else {
             return Ok(Retried::First(request));
@@ -87,9 +92,12 @@ impl Relay {
         })?;
         let (GoesOn::Call { replica, .. } | GoesOn::Again { replica, .. }) = &state.goes_on;
         if **replica != *self.sessions.replica().0 {
-            let message = "The call that this goes on with was lost with the gateway's process that held it; its \
-                           outcome is unknown.";
-            return Err(RpcError::new(Code::Internal, "call_lost", message));
+            let replica = ReplicaId(replica.as_str().into());
+            return match self.holder(&replica, came).await {
+                Ok(Some(peer)) => Ok(Retried::Elsewhere(request, peer)),
+                Ok(None) => Err(lost()),
+                Err(unlocated) => Ok(Retried::Unplaced(unlocated)),
+            };
         }
         let slot = match state.goes_on {
             GoesOn::Again { number, .. } => {
@@ -117,6 +125,17 @@ impl Relay {
             }
         }
         Ok(Retried::Resumed(carried))
+    }
+
+    /// The replica that holds a call, if it is another one that lives. A request that was forwarded already is not
+    /// forwarded again.
+    async fn holder(&self, replica: &ReplicaId, came: Came<'_>) -> Result<Option<Peer>, Unlocated> {
+        match came {
+            Came::Caller(dead) if self.has_peers() && dead != Some(replica) => {
+                self.sessions.peer(replica).await
+            }
+            Came::Caller(_) | Came::ToReplica | Came::ToOwner(_) => Ok(None),
+        }
     }
 
     /// Takes a parked call, once the answers to it are found good.
@@ -161,6 +180,12 @@ impl Relay {
                        changed; send the request anew without it.";
         Err(invalid("invalid_state", message))
     }
+}
+
+fn lost() -> RpcError {
+    let message = "The call that this goes on with was lost with the gateway's process that held it; its outcome is \
+                   unknown.";
+    RpcError::new(Code::Internal, "call_lost", message)
 }
 
 pub(super) fn replayed() -> RpcError {

@@ -6,10 +6,10 @@ use std::sync::atomic::{AtomicUsize, Ordering::Relaxed};
 use tokio_util::task::TaskTracker;
 
 use super::*;
+use crate::session::EndReason;
 use crate::session::Membership;
 use crate::session::Sessions;
 use crate::session::live::{Attachment, Greeting};
-use crate::session::sessions::EndReason;
 use crate::store::Stores;
 use crate::telemetry::Metrics;
 

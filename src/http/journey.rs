@@ -1,0 +1,119 @@
+//! A request on its way to the replica that is to serve it: held, within bounds, while it is unclear whether that
+//! replica lives.
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use axum::response::Response;
+use bytes::Bytes;
+use tokio::time::Instant;
+
+use super::Edge;
+use super::forward::{Held, NotForwarded, Target};
+use super::mcp::Admitted;
+use super::reply::Refused;
+use crate::session::ReplicaId;
+use crate::telemetry::metrics::cluster::Forward;
+
+/// A request on its way.
+pub(super) struct Journey<'a> {
+    edge: &'a Arc<Edge>,
+    admitted: &'a Admitted,
+    began: Instant,
+    /// A replica that was proven dead on the way.
+    dead: Option<ReplicaId>,
+    turned: Turned,
+    /// Its place among those that are held.
+    held: Option<Held<'a>>,
+}
+
+/// Whether a replica said before that the request is not its own.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Turned {
+    NotYet,
+    Away,
+}
+
+/// Why a request was not answered where it was sent, so that it is looked again where it belongs.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Detour {
+    /// It belongs elsewhere, or the replica is dead.
+    Elsewhere,
+    /// The replica cannot be reached, though it may live.
+    Silence,
+}
+
+/// How long to the next try while a request is held.
+const AGAIN: Duration = Duration::from_millis(100);
+
+// === impl Journey ===
+
+impl<'a> Journey<'a> {
+    /// One that begins now.
+    pub(super) fn new(edge: &'a Arc<Edge>, admitted: &'a Admitted) -> Self {
+        Self { edge, admitted, began: Instant::now(), dead: None, turned: Turned::NotYet, held: None }
+    }
+
+    /// A replica that was proven dead on the way.
+    pub(super) fn dead(&self) -> Option<&ReplicaId> {
+        self.dead.as_ref()
+    }
+
+    /// Sends the request with `body` to `target`, and gives its answer. None if it is to be looked again where the
+    /// request belongs, which `detour` was told before.
+    ///
+    /// # Errors
+    /// 503 if the replica cannot be reached for too long, or the request finds no rest.
+    pub(super) async fn go(
+        &mut self,
+        body: &Bytes,
+        target: Target<'_>,
+        detour: impl FnOnce(Detour),
+    ) -> Result<Option<Response>, Refused> {
+        let edge = self.edge;
+        let Some(forwarder) = &edge.forwarder else {
+            return Err(unreachable(&"this replica has no way to others"));
+        };
+        match forwarder.forward(edge, self.admitted, body, target).await {
+            Ok(answer) => return Ok(Some(answer)),
+            Err(NotForwarded::Unknown(answer)) => return Ok(Some(*answer)),
+            Err(NotForwarded::NotOwner) => {
+                detour(Detour::Elsewhere);
+                if std::mem::replace(&mut self.turned, Turned::Away) == Turned::Away {
+                    return Err(moving());
+                }
+            }
+            Err(NotForwarded::Dead) => {
+                detour(Detour::Elsewhere);
+                self.dead = Some(target.peer.replica.clone());
+            }
+            Err(NotForwarded::Unreachable(error)) => {
+                detour(Detour::Silence);
+                if self.held.is_none() {
+                    self.held = forwarder.hold.enter(body.len(), &edge.metrics);
+                }
+                if self.held.is_none() {
+                    edge.metrics.cluster().forwarded(Forward::Refused);
+                    return Err(unreachable(&"too many requests wait for it already"));
+                }
+                if self.began.elapsed() >= forwarder.patience() {
+                    return Err(unreachable(&error));
+                }
+                tokio::time::sleep(AGAIN).await;
+            }
+        }
+        Ok(None)
+    }
+}
+
+fn unreachable(why: &dyn std::fmt::Display) -> Refused {
+    let message = format!(
+        "The replica that owns this session, or holds this call, cannot be reached ({why}); try again in a moment."
+    );
+    Refused::unavailable("owner_unreachable", message)
+}
+
+fn moving() -> Refused {
+    let message = "The session is on its way from one replica to another; try again in a moment.";
+    Refused::unavailable("session_moving", message)
+}
