@@ -57,7 +57,9 @@ pub(super) fn checks(
             let strangers = strangers(&peers.others, keys);
             let what = match strangers {
                 0 => "all replicas have a cluster key in common".to_owned(),
-                _ => format!("{strangers} of {others} other replicas have no cluster key in common with this one"),
+                _ => format!(
+                    "{strangers} of {others} other replicas have no cluster key in common with this one"
+                ),
             };
             checks.push(Check { passed: strangers == 0, what });
         }

@@ -81,7 +81,8 @@ async fn conformance(kind: Kind) {
     let Some(kit) = Kit::ready().await else { return };
     let balanced = Balanced::start(&kit, kind).await;
     let mut worse = String::new();
-    for (revision, path) in [("2025-11-25", "/servers/http/mcp"), ("2026-07-28", "/servers/http-modern/mcp")] {
+    for (revision, path) in [("2025-11-25", "/servers/http/mcp"), ("2026-07-28", "/servers/http-modern/mcp")]
+    {
         let one = suite::run(&kit, revision, &balanced.replicas[0].url(path)).await;
         assert!(one.len() > 40, "the suite asks more than {} things", one.len());
         let through = suite::run(&kit, revision, &balanced.balancer.url(path)).await;

@@ -19,9 +19,9 @@ mod churn;
 mod client;
 #[path = "../support/fault_proxy.rs"]
 mod fault_proxy;
+mod first_process;
 #[path = "../support/fleet.rs"]
 mod fleet;
-mod first_process;
 #[path = "../support/http_server.rs"]
 mod http_server;
 mod kept_alive;

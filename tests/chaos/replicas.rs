@@ -124,8 +124,7 @@ async fn nothing_is_doubled_or_lost_under_blows() {
     let mut fleet = fleet(&server, redis);
     let way = || FaultProxy::start(fleet.redis.port);
     let ways = <[FaultProxy; 3]>::from(tokio::join!(way(), way(), way()));
-    let berths =
-        ways.each_ref().map(|way| Berth { ports: ports(), redis: way.port, ..fleet.berth() });
+    let berths = ways.each_ref().map(|way| Berth { ports: ports(), redis: way.port, ..fleet.berth() });
     let mut replicas: Vec<Binary> = Vec::new();
     for berth in &berths {
         replicas.push(fleet.starting(berth).await);

@@ -186,7 +186,8 @@ impl Steady {
             let n = self.load.next.fetch_add(1, Relaxed);
             let began = Instant::now();
             let outcome = tokio::time::timeout(SILENCE, self.call(n)).await;
-            let outcome = outcome.unwrap_or_else(|_| Outcome::Wrong(format!("silence for {:?}", began.elapsed())));
+            let outcome =
+                outcome.unwrap_or_else(|_| Outcome::Wrong(format!("silence for {:?}", began.elapsed())));
             self.load.account.lock().unwrap().insert(n, outcome);
         }
     }
@@ -228,9 +229,16 @@ impl Steady {
             match (status, read.response.take()) {
                 (StatusCode::OK, Some(response)) => return judge(n, &response),
                 (StatusCode::OK, None) => {}
-                (StatusCode::BAD_GATEWAY | StatusCode::SERVICE_UNAVAILABLE | StatusCode::GATEWAY_TIMEOUT, _) => {}
+                (
+                    StatusCode::BAD_GATEWAY | StatusCode::SERVICE_UNAVAILABLE | StatusCode::GATEWAY_TIMEOUT,
+                    _,
+                ) => {}
                 (status, _) => {
-                    return Outcome::Wrong(format!("resumed after {:?}: {status} {}", read.last, read.text()));
+                    return Outcome::Wrong(format!(
+                        "resumed after {:?}: {status} {}",
+                        read.last,
+                        read.text()
+                    ));
                 }
             }
         }
@@ -284,7 +292,8 @@ impl Steady {
             let request = request.body(Full::new(Bytes::from(text))).map_err(|error| error.to_string())?;
             let (head, body) =
                 sender.send_request(request).await.map_err(|error| error.to_string())?.into_parts();
-            let session = head.headers.get("mcp-session-id").and_then(|id| Some(id.to_str().ok()?.to_owned()));
+            let session =
+                head.headers.get("mcp-session-id").and_then(|id| Some(id.to_str().ok()?.to_owned()));
             Ok((head.status, session, body))
         };
         tokio::time::timeout(SILENCE, exchange).await.unwrap_or_else(|_| Err("silence".to_owned()))

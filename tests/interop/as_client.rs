@@ -6,9 +6,9 @@ use std::path::Path;
 use std::time::Duration;
 
 use crate::binary::MCPGATE;
-use crate::suite::{self, Status};
 use crate::kit::Kit;
 use crate::process::{Process, command};
+use crate::suite::{self, Status};
 
 /// How long one scenario may take.
 const LIMIT: Duration = Duration::from_secs(60);

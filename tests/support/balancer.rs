@@ -126,7 +126,8 @@ impl Kind {
                 nginx
             }
             Self::Envoy => {
-                let mut envoy = command(std::env::var("MCPGATE_ENVOY").unwrap_or_else(|_| "envoy".to_owned()));
+                let mut envoy =
+                    command(std::env::var("MCPGATE_ENVOY").unwrap_or_else(|_| "envoy".to_owned()));
                 envoy.args(["--use-dynamic-base-id", "--concurrency", "1", "-l", "warning", "-c"]).arg(file);
                 envoy
             }
