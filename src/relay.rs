@@ -19,6 +19,7 @@ mod elsewhere;
 mod era;
 mod exchange;
 mod extensions;
+mod get;
 mod initialize;
 mod keep;
 mod lanes;
@@ -67,9 +68,7 @@ use tokio_util::task::TaskTracker;
 use crate::catalog::persist::Files;
 use crate::catalog::{Catalog, Endpoint};
 use crate::session::PrincipalCap;
-use crate::session::event::EventId;
-use crate::session::streams::ResumeError;
-use crate::session::{Membership, Reader, Sessions};
+use crate::session::{Membership, Sessions};
 use crate::settings::Settings;
 use crate::store::{Registry, ReplicaId, Sealer, Stores};
 use crate::telemetry::Metrics;
@@ -202,25 +201,6 @@ impl Relay {
     /// The endpoint at this path, without a trailing slash.
     pub fn endpoint(&self, path: &str) -> Option<Arc<Endpoint>> {
         self.endpoints.load().get(path).cloned()
-    }
-
-    /// Opens the standalone stream of a session.
-    pub fn open_get(&self, session: &Session) -> Reader {
-        session.streams.open_get()
-    }
-
-    /// Goes on with a stream behind the last event the caller saw.
-    ///
-    /// # Errors
-    /// [`ResumeError`]
-    pub fn resume(&self, session: &Session, last: EventId) -> Result<Reader, ResumeError> {
-        let resumed = session.streams.resume(last);
-        self.metrics.stream_resumed(match &resumed {
-            Ok(_) => "replayed",
-            Err(ResumeError::Over) => "complete",
-            Err(ResumeError::Unknown) => "unknown",
-        });
-        resumed
     }
 
     /// Ends all open streams with `retry:`; their callers come back with the credentials they have.

@@ -12,11 +12,15 @@ use tokio_util::sync::CancellationToken;
 use super::company::Peering;
 use crate::http::forward::Forwarder;
 use crate::session::Peer;
+use crate::store::leases::Lease;
 use crate::store::lock;
 use crate::telemetry::Metrics;
 
 /// How often the others are tried.
 const EVERY: Duration = Duration::from_secs(30);
+/// How soon they are tried again when one cannot be reached that could be before: one that starts or stops at this moment is
+/// no news.
+const AGAIN: Duration = Duration::from_secs(3);
 /// How many are tried at once.
 const AT_ONCE: usize = 8;
 
@@ -44,36 +48,42 @@ impl Peering {
     ) -> impl Future<Output = ()> + Send + 'static {
         let (leases, own) = (self.leases(), self.replica());
         let trying = async move {
+            let mut doubted = false;
             loop {
+                let mut pause = EVERY;
                 if let Ok(all) = leases.all().await {
                     let others = all.into_iter().filter(|lease| lease.replica != own);
-                    let tries = stream::iter(others).map(|lease| {
-                        let forwarder = forwarder.clone();
-                        async move {
-                            let peer = Peer {
-                                replica: lease.replica,
-                                address: lease.address,
-                                key_hash: lease.key_hash,
-                                proof: lease.proof,
-                            };
-                            forwarder.reach(&peer).await.map_err(|why| told(&peer, &why))
-                        }
-                    });
-                    let tried: Vec<_> = tries.buffer_unordered(AT_ONCE).collect().await;
+                    let tried: Vec<_> = stream::iter(others)
+                        .map(|lease| try_peer(&forwarder, lease))
+                        .buffer_unordered(AT_ONCE)
+                        .collect()
+                        .await;
                     let failures: Vec<String> = tried.iter().filter_map(|t| t.clone().err()).collect();
-                    metrics.cluster().peers(tried.len() - failures.len(), failures.len());
-                    let before = std::mem::replace(&mut *lock(&reached.0), failures.clone());
-                    for failure in failures.iter().filter(|failure| !before.contains(failure)) {
-                        tracing::warn!("{failure}");
+                    let known = reached.failures();
+                    if !doubted && failures.iter().any(|failure| !known.contains(failure)) {
+                        (doubted, pause) = (true, AGAIN);
+                    } else {
+                        doubted = false;
+                        metrics.cluster().peers(tried.len() - failures.len(), failures.len());
+                        for failure in failures.iter().filter(|failure| !known.contains(failure)) {
+                            tracing::warn!("{failure}");
+                        }
+                        *lock(&reached.0) = failures;
                     }
                 }
-                sleep(EVERY).await;
+                sleep(pause).await;
             }
         };
         async move {
             stop.run_until_cancelled(trying).await;
         }
     }
+}
+
+async fn try_peer(forwarder: &Forwarder, lease: Lease) -> Result<(), String> {
+    let Lease { replica, address, key_hash, proof, .. } = lease;
+    let peer = Peer { replica, address, key_hash, proof };
+    forwarder.reach(&peer).await.map_err(|why| told(&peer, &why))
 }
 
 fn told(peer: &Peer, why: &str) -> String {

@@ -6,7 +6,7 @@ use http::StatusCode;
 use serde_json::{Value, json};
 
 use crate::client::{Client, request, tool};
-use crate::fleet::{Berth, LEASE, OTHER_KEY};
+use crate::fleet::{Berth, Fleet, LEASE, OTHER_KEY};
 use crate::http_server::HttpServer;
 use crate::processes::{begin, echo, fleet_before};
 
@@ -31,7 +31,11 @@ async fn modern(replica: &Client, method: &str, params: Value) -> Value {
 #[tokio::test]
 async fn redis_may_be_away_for_a_while() {
     let server = HttpServer::start().await;
-    let mut fleet = fleet_before(&server).await;
+    let mut fleet = Fleet::start(format!(
+        "mcpServers: {{ u1: {{ url: '{url}' }}, kept: {{ url: '{url}', isolation: shared }} }}",
+        url = server.url()
+    ))
+    .await;
     let [a, b, _c] = fleet.three().await;
     let stateless = b.client("/mcp");
     let client = a.client("/mcp").initialize("2025-11-25").await;
@@ -62,8 +66,13 @@ async fn redis_may_be_away_for_a_while() {
     assert!(said.contains("[-]session store unreachable") && said.contains("[-]lease not held"), "{said}");
     let again = modern(&stateless, "tools/list", json!({})).await;
     assert_eq!(again["result"]["tools"], listed["result"]["tools"], "lists go on: {again}");
-    let called = modern(&stateless, "tools/call", tool("mcp_u1_echo", json!({"n": 5}))).await;
+    let called = modern(&stateless, "tools/call", tool("mcp_kept_echo", json!({"n": 5}))).await;
     assert!(called["result"].is_object(), "stateless calls go on: {called}");
+    let refused = modern(&stateless, "tools/call", tool("mcp_u1_echo", json!({"n": 6}))).await;
+    assert_eq!(
+        refused["error"]["data"]["mcpgate"]["reason"], "no_lease",
+        "that server keeps state: {refused}"
+    );
 
     fleet.redis.begin().await;
     for replica in [&a, &b] {
@@ -71,9 +80,15 @@ async fn redis_may_be_away_for_a_while() {
             .await_readyz(|_, said| said.contains("[+]session store") && said.contains("[+]lease held"))
             .await;
     }
-    let answer = echo(&client, 6).await;
+    let answer = echo(&client, 7).await;
     assert!(answer["result"].is_object(), "{answer}");
-    assert_eq!(server.sessions().len(), 2, "the session goes on, and the stateless caller's link");
+    let through = |n| {
+        server.await_request(move |seen| {
+            seen.is("tools/call") && seen.param("arguments") == Some(format!("{{\"n\":{n}}}"))
+        })
+    };
+    let (before, after) = (through(2).await, through(7).await);
+    assert_eq!(before.header("mcp-session-id"), after.header("mcp-session-id"), "the session goes on");
 }
 
 /// Redis comes back empty: sessions that live are written to it again, and who comes with an unknown id is told so only
@@ -95,8 +110,13 @@ async fn redis_may_lose_all_it_holds() {
     let unknown = b.client("/mcp").header("mcp-session-id", "never-given-out");
     let first = unknown.post(&request(1, "ping", json!({}))).await.status;
     assert!(first == StatusCode::SERVICE_UNAVAILABLE || begun.elapsed() > LEASE, "{first}");
-    let answer = echo(&client.clone().via(b.address), 2).await;
-    assert!(answer["result"].is_object(), "it was written again: {answer}");
+    let found = async {
+        // Until its owner has written it again, it is not there for now.
+        while !echo(&client.clone().via(b.address), 2).await["result"].is_object() {
+            tokio::time::sleep(Duration::from_millis(50)).await;
+        }
+    };
+    tokio::time::timeout(LEASE * 2, found).await.expect("it is written again");
     feed.send(crate::http_server::result("{}")).await;
     assert_eq!(stream.rest().await.last().unwrap()["id"], 1, "what ran goes on");
     let forgotten = async {

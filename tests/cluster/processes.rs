@@ -14,6 +14,9 @@ use crate::http_server::{Answer, Feed, HttpServer, http, message, result, rpc};
 /// How soon a caller knows what became of its call when its replica is killed.
 const KNOWN: Duration = LEASE.saturating_add(Duration::from_secs(1));
 
+/// How soon a replica that says nothing on an open connection is taken for dead.
+const SILENT: Duration = Duration::from_secs(13);
+
 /// A fleet whose replicas stop quickly.
 pub(crate) async fn fleet_before(server: &HttpServer) -> Fleet {
     Fleet::start(format!(
@@ -212,9 +215,17 @@ async fn a_paused_owner_is_fenced() {
         }
     });
     let there = client.clone().via(b.address);
-    let answer = echo(&there, 3).await;
-    assert!(answer["result"].is_object(), "{answer}");
-    assert!(paused.elapsed() < KNOWN + LEASE, "it took {:?}", paused.elapsed());
+    // What went to it before anyone could know is unknown, and never runs.
+    let mut n = 100;
+    loop {
+        let answer = echo(&there, n).await;
+        if answer["result"].is_object() {
+            break;
+        }
+        assert!(n < 110 && answer["error"]["data"]["mcpgate"]["reason"] == "outcome_unknown", "{answer}");
+        n += 1;
+    }
+    assert!(paused.elapsed() < SILENT, "it took {:?}", paused.elapsed());
     a.process.signal(Signal::CONT);
     a.await_metric("mcpgate_sessions_active", 0.0).await;
     let (status, said) = late.await.unwrap();
@@ -223,7 +234,14 @@ async fn a_paused_owner_is_fenced() {
     assert_eq!(sent(&server, 2), usize::from(ran), "{said}");
     assert!(echo(&there, 4).await["result"].is_object(), "the adopter goes on");
     assert!(echo(&client, 5).await["result"].is_object(), "and is found through the one that was paused");
-    assert_eq!([3, 4, 5].map(|n| sent(&server, n)), [1, 1, 1]);
+    assert_eq!([n, 4, 5].map(|n| sent(&server, n)), [1, 1, 1]);
+    for unknown in 100..n {
+        assert_eq!(
+            sent(&server, unknown),
+            0,
+            "call {unknown} came to a replica that was fenced when it went on"
+        );
+    }
     assert_eq!(b.metric("mcpgate_sessions_active").await, 1.0);
     assert_eq!(server.sessions().len(), 1, "one session at the server");
 }
