@@ -9,7 +9,7 @@ use bytes::Bytes;
 use tokio::time::Instant;
 
 use super::Edge;
-use super::forward::{Held, NotForwarded, Target};
+use super::forward::{Forwarder, Held, NotForwarded, Target};
 use super::mcp::Admitted;
 use super::reply::Refused;
 use crate::session::ReplicaId;
@@ -79,8 +79,9 @@ impl<'a> Journey<'a> {
             Err(NotForwarded::Unknown(answer)) => return Ok(Some(*answer)),
             Err(NotForwarded::NotOwner) => {
                 detour(Detour::Elsewhere);
+                // The store names it still: it gives the session up at this moment.
                 if std::mem::replace(&mut self.turned, Turned::Away) == Turned::Away {
-                    return Err(moving());
+                    self.wait(forwarder, body, moving).await?;
                 }
             }
             Err(NotForwarded::Dead) => {
@@ -89,20 +90,34 @@ impl<'a> Journey<'a> {
             }
             Err(NotForwarded::Unreachable(error)) => {
                 detour(Detour::Silence);
-                if self.held.is_none() {
-                    self.held = forwarder.hold.enter(body.len(), &edge.metrics);
-                }
-                if self.held.is_none() {
-                    edge.metrics.cluster().forwarded(Forward::Refused);
-                    return Err(unreachable(&"too many requests wait for it already"));
-                }
-                if self.began.elapsed() >= forwarder.patience() {
-                    return Err(unreachable(&error));
-                }
-                tokio::time::sleep(AGAIN).await;
+                self.wait(forwarder, body, || unreachable(&error)).await?;
             }
         }
         Ok(None)
+    }
+
+    /// Holds the request for a moment, if there is a place for it and its time is not over.
+    ///
+    /// # Errors
+    /// 503: what `why` says once its time is over.
+    async fn wait(
+        &mut self,
+        forwarder: &'a Forwarder,
+        body: &Bytes,
+        why: impl FnOnce() -> Refused,
+    ) -> Result<(), Refused> {
+        if self.held.is_none() {
+            self.held = forwarder.hold.enter(body.len(), &self.edge.metrics);
+        }
+        if self.held.is_none() {
+            self.edge.metrics.cluster().forwarded(Forward::Refused);
+            return Err(unreachable(&"too many requests wait for it already"));
+        }
+        if self.began.elapsed() >= forwarder.patience() {
+            return Err(why());
+        }
+        tokio::time::sleep(AGAIN).await;
+        Ok(())
     }
 }
 

@@ -254,6 +254,12 @@ impl Journal {
         }
     }
 
+    /// Whether the log surely knows of a stream that began as `began`: an adopter can go on with it.
+    pub(super) fn knows(&self, stream: StreamId, began: EntryId) -> bool {
+        let of_others = began != UNLOGGED && began.epoch != self.shared.epoch;
+        of_others || (began != UNLOGGED && lock(&self.shared.queue).has_stored(stream, began.number))
+    }
+
     /// Wakes a reader once something more may go out; at once if that is so already.
     pub(super) fn park(&self, reader: ReaderId, id: EntryId, waker: &Waker) {
         let mut queue = lock(&self.shared.queue);

@@ -74,9 +74,11 @@ impl Reader {
         let start = out.len();
         let journal = self.streams.journal.as_ref();
         let hold = |id| journal.map_or(Hold::Free, |journal| journal.hold(id));
-        // The first event id goes out once the log knows of the stream. Lost before that, the caller can be answered
-        // here only, and gets no id to come back with.
+        // The first event id goes out once the log knows of the stream. Until then, for want of the store or of the
+        // session, the caller can be answered here only, and gets no id to come back with.
         let beginning = if stream.resumable { Hold::Free } else { hold(stream.log.began) };
+        let began = stream.log.began;
+        let is_known = stream.resumable || journal.is_none_or(|journal| journal.knows(self.stream, began));
         // What the caller must wait for.
         let mut held = None;
         if beginning == Hold::Held && slot.ending != Some(Ending::Plain) {
@@ -84,7 +86,7 @@ impl Reader {
         }
         if !self.opened && held.is_none() {
             self.opened = true;
-            if self.streams.numbering == Numbering::Primed && beginning != Hold::Lost {
+            if self.streams.numbering == Numbering::Primed && is_known {
                 let id = EventId { stream: self.stream, place: slot.cursor };
                 encode::priming(out, IdText::of(id).as_str(), retry);
                 stream.resumable = true;
@@ -103,7 +105,7 @@ impl Reader {
                     break;
                 }
                 slot.cursor = entry.place;
-                if self.streams.numbering == Numbering::Plain || hold == Hold::Lost {
+                if self.streams.numbering == Numbering::Plain || hold == Hold::Lost || !is_known {
                     encode::event(out, None, &entry.payload);
                     continue;
                 }

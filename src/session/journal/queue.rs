@@ -31,6 +31,8 @@ pub(super) struct Queue {
     pub(super) mode: Mode,
     /// The number of the last entry; each gets the next.
     last: u64,
+    /// Up to which entry all is stored that was not dropped.
+    stored: u64,
     pending: VecDeque<Pending>,
     /// Payload bytes in `pending`.
     bytes: usize,
@@ -103,6 +105,7 @@ impl Queue {
             epoch,
             mode: Mode::Logged,
             last: 0,
+            stored: 0,
             pending: VecDeque::new(),
             bytes: 0,
             forgets: Vec::new(),
@@ -179,9 +182,20 @@ impl Queue {
         self.forgets.extend(ids);
     }
 
+    /// Notes that what was taken is written, while nothing is being written; gives up to which entry all is.
+    pub(super) fn all_taken_is_written(&mut self) -> u64 {
+        self.stored = self.written_through();
+        self.stored
+    }
+
     /// Up to which entry all is written while none is being written.
     pub(super) fn written_through(&self) -> u64 {
         self.pending.front().map_or(self.last, |next| next.number - 1)
+    }
+
+    /// Whether the beginning of a stream is in the log, as entry `number`.
+    pub(super) fn has_stored(&self, stream: StreamId, number: u64) -> bool {
+        number <= self.stored && self.gaps.get(&stream) != Some(&Gap::Beginning)
     }
 
     /// Whether nothing waits.

@@ -97,6 +97,24 @@ async fn a_stream_without_an_event_is_not_in_the_log() {
     assert_eq!(log.appends(), 0);
 }
 
+/// Who comes back with an id that no log knows could not be told what became of its call.
+#[tokio::test(start_paused = true)]
+async fn a_stream_that_the_store_does_not_take_gives_no_id() {
+    for revision in [PRIMED, NUMBERED] {
+        let log = Scripted::new([Act::Hang, Act::Fail, Act::Fail, Act::TakeLater]).await;
+        let streams = log.streams(settings(), revision);
+        let mut reader = streams.begin_post(about([1, 2]));
+        streams.push(reader.stream(), EventKind::Response, response(1));
+        let got = next(&mut reader).await;
+        assert!(got.contains("\"id\":1") && !got.contains("id: "), "{got}");
+        log.asked(4).await;
+        log.later.add_permits(1);
+        journal(&streams).settled().await;
+        streams.push(reader.stream(), EventKind::Response, response(2));
+        assert!(next(&mut reader).await.contains("id: 1.1-2"), "the log knows of it by now");
+    }
+}
+
 #[tokio::test(start_paused = true)]
 async fn a_store_that_hangs_holds_nothing_longer_than_its_time() {
     let log = Scripted::new([Act::Take, Act::Hang, Act::Fail, Act::TakeAndFail]).await;

@@ -103,11 +103,12 @@ impl Shared {
         if queue.mode == Mode::Over {
             return None;
         }
+        let stored = queue.all_taken_is_written();
         if queue.is_drained() {
             queue.mode = Mode::Logged;
         }
         if queue.mode == Mode::Logged {
-            self.released.store(queue.written_through(), Ordering::Release);
+            self.released.store(stored, Ordering::Release);
         }
         let waiting = waiting(&mut queue);
         let work = queue.take();
