@@ -1,7 +1,8 @@
 //! Three replicas behind a load balancer, under steady load: restarted one after the other, then under blows.
 //!
 //! `MCPGATE_CHAOS_SECONDS` says how long the blows fall (20 by default), `MCPGATE_CHAOS_SEED` which ones; the seed of a
-//! run is printed.
+//! run is printed. `MCPGATE_CHAOS_SESSIONS` says how many sessions call (25 by default), each with an open stream and
+//! two and a half calls a second.
 
 use std::net::SocketAddr;
 use std::time::{Duration, Instant};
@@ -17,9 +18,10 @@ use crate::http_server::HttpServer;
 use crate::redis_server::{RedisServer, free_port};
 use crate::steady::{Load, Outcome, counting_server};
 
-/// Sessions that call, and how often each does: about a hundred calls a second.
-const SESSIONS: usize = 25;
-const EVERY: Duration = Duration::from_millis(250);
+/// How often each session calls.
+const EVERY: Duration = Duration::from_millis(400);
+/// The lease of replicas that only stop when they are told to.
+const LONG_LEASE: Duration = Duration::from_secs(3);
 /// How long load runs between two restarts.
 const BETWEEN: Duration = Duration::from_secs(2);
 /// How long a replica may take to stop.
@@ -42,13 +44,14 @@ fn ports() -> [SocketAddr; 2] {
 #[tokio::test(flavor = "multi_thread")]
 async fn a_rolling_restart_is_not_noticed() {
     let server = counting_server().await;
-    let fleet = fleet(&server, RedisServer::start().await);
+    let fleet = fleet(&server, RedisServer::start().await).with_lease(LONG_LEASE);
+    let sessions = sessions();
     let berths: [Berth; 3] = std::array::from_fn(|_| Berth { ports: ports(), ..fleet.berth() });
     let [a, b, c] = &berths;
     let (a, b, c) = tokio::join!(fleet.replica_at(a), fleet.replica_at(b), fleet.replica_at(c));
     let mut replicas = [a, b, c].map(Some);
     let balancer = Balancer::start(Kind::Haproxy, &berths.each_ref().map(|berth| berth.ports)).await;
-    let load = Load::begin(balancer.address, SESSIONS, EVERY).await;
+    let load = Load::begin(balancer.address, sessions, EVERY).await;
     tokio::time::sleep(BETWEEN).await;
     for (replica, berth) in replicas.iter_mut().zip(&berths) {
         let stopping = replica.take().unwrap();
@@ -63,7 +66,7 @@ async fn a_rolling_restart_is_not_noticed() {
     load.end().await;
     let wrong = load.audit(&server, |outcome| *outcome == Outcome::Result);
     assert!(wrong.is_empty(), "{wrong}");
-    assert_eq!(server.sessions().len(), SESSIONS, "each session had one at the server, all the time");
+    assert_eq!(server.sessions().len(), sessions, "each session had one at the server, all the time");
 }
 
 /// One of the blows.
@@ -107,6 +110,10 @@ impl Dice {
     }
 }
 
+fn sessions() -> usize {
+    number("MCPGATE_CHAOS_SESSIONS").and_then(|number| usize::try_from(number).ok()).unwrap_or(25)
+}
+
 fn number(name: &str) -> Option<u64> {
     std::env::var(name).ok()?.parse().ok()
 }
@@ -116,6 +123,7 @@ fn number(name: &str) -> Option<u64> {
 #[tokio::test(flavor = "multi_thread")]
 async fn nothing_is_doubled_or_lost_under_blows() {
     let seed = number("MCPGATE_CHAOS_SEED").unwrap_or_else(|| u64::from(std::process::id()));
+    let sessions = sessions();
     let long = Duration::from_secs(number("MCPGATE_CHAOS_SECONDS").unwrap_or(20));
     println!("MCPGATE_CHAOS_SEED={seed}");
     let mut dice = Dice(seed);
@@ -133,7 +141,7 @@ async fn nothing_is_doubled_or_lost_under_blows() {
         replica.await_readyz(|status, _| status == StatusCode::OK).await;
     }
     let balancer = Balancer::start(Kind::Haproxy, &berths.each_ref().map(|berth| berth.ports)).await;
-    let load = Load::begin(balancer.address, SESSIONS, EVERY).await;
+    let load = Load::begin(balancer.address, sessions, EVERY).await;
     let began = Instant::now();
     while began.elapsed() < long {
         let which = usize::try_from(dice.roll(3)).unwrap();
@@ -175,6 +183,6 @@ async fn nothing_is_doubled_or_lost_under_blows() {
     let wrong = load.audit(&server, |outcome| !matches!(outcome, Outcome::Wrong(_)));
     assert!(wrong.is_empty(), "MCPGATE_CHAOS_SEED={seed}\n{wrong}");
     assert!(load.calls() > before, "calls go on");
-    let last = load.last(SESSIONS);
+    let last = load.last(sessions);
     assert!(last.iter().all(|outcome| *outcome == Outcome::Result), "it heals by itself: {last:?}");
 }

@@ -15,7 +15,7 @@ use http::StatusCode;
 use crate::binary::Binary;
 use crate::redis_server::RedisServer;
 
-/// How long a replica of a fleet holds its lease without a heartbeat.
+/// How long a replica of a fleet holds its lease without a heartbeat, if nothing else is wanted.
 pub(crate) const LEASE: Duration = Duration::from_secs(1);
 
 /// The secret that replicas share: base64 of 32 bytes.
@@ -28,6 +28,7 @@ pub(crate) struct Fleet {
     pub(crate) redis: RedisServer,
     /// What their config says of servers and the like.
     config: String,
+    lease: Duration,
 }
 
 /// How one replica differs from the others.
@@ -50,7 +51,12 @@ impl Fleet {
 
     /// The same over a Redis of the test's own.
     pub(crate) fn over(redis: RedisServer, config: impl Into<String>) -> Self {
-        Self { redis, config: config.into() }
+        Self { redis, config: config.into(), lease: LEASE }
+    }
+
+    /// The same with a longer lease, for replicas that are never killed on a machine that has much to do.
+    pub(crate) fn with_lease(self, lease: Duration) -> Self {
+        Self { lease, ..self }
     }
 
     /// Where a replica is if nothing else is wanted.
@@ -79,7 +85,7 @@ impl Fleet {
             "store: {{ redis: {{ url: 'redis://127.0.0.1:{}', timeout: 300ms }} }}\n\
              cluster: {{ listen: '127.0.0.1:0', advertise: '127.0.0.1:0', keys: {{ file: cluster-keys }}, lease: {}ms }}\n{}",
             berth.redis,
-            LEASE.as_millis(),
+            self.lease.as_millis(),
             self.config
         );
         Binary::serve_on(berth.ports, folder, &config).await
