@@ -132,6 +132,8 @@ pub struct Relay {
     probing: Registry<Arc<str>, Arc<era::Asking>>,
     /// Lists of shared links that are being read again.
     relisting: coalesce::Coalesced<relist::TenantListKey>,
+    /// Servers of whose lists the other replicas are being told.
+    telling: coalesce::Coalesced<Arc<str>>,
     in_flight: usize,
     grace: Duration,
     /// When a modern answer that is still to come begins as a stream.
@@ -188,6 +190,7 @@ impl Relay {
             listen_places: listen::ListenPlaces::new(settings.limits.listens_per_principal),
             probing: Registry::new(),
             relisting: coalesce::Coalesced::default(),
+            telling: coalesce::Coalesced::default(),
             in_flight: settings.limits.in_flight_per_session,
             grace: settings.streams.grace,
             keep_alive: settings.streams.keep_alive,

@@ -109,7 +109,13 @@ impl Relay {
                 let layer = failure.layer.as_str();
                 tracing::warn!(server = %server.name, layer, kind = kind.member(), "a list cannot be read: {failure}");
             })?;
-            Ok(self.catalog.put(&shelves, class, kind, list, changes))
+            let before = shelf.last_good(kind);
+            let list = self.catalog.put(&shelves, class, kind, list, changes);
+            // Whichever replica a caller comes to next is to show the same.
+            if before.is_none_or(|before| before.digest != list.digest) {
+                self.tell_peers(server);
+            }
+            Ok(list)
         };
         let mut outcome: Result<_, Failure> = read().await;
         if outcome.as_ref().is_err_and(|failure| failure.reason == ERA_CHANGED) {

@@ -161,6 +161,7 @@ impl Relay {
         kinds: &'static [Kind],
     ) {
         self.catalog.expire(server, kinds);
+        self.tell_peers(server);
         for kind in kinds {
             let key = (tenant.map(Into::into), Arc::from(server.name.as_str()), *kind);
             if !self.relisting.begin(key.clone()) {

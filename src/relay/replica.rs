@@ -4,7 +4,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use tokio::sync::broadcast::error::RecvError;
-use tokio::time::{Instant, sleep_until};
+use tokio::time::{Instant, sleep, sleep_until};
 use tokio_util::sync::CancellationToken;
 
 use super::Relay;
@@ -24,6 +24,8 @@ const LOOK: Duration = Duration::from_millis(200);
 const RECONCILE: Duration = Duration::from_secs(25);
 /// How many sessions whose time is over are taken from the store at once.
 const EXPIRED: usize = 64;
+/// How long until the other replicas are told again that a server's lists changed.
+const BETWEEN_TELLING: Duration = Duration::from_millis(500);
 
 // === impl Relay ===
 
@@ -114,7 +116,10 @@ impl Relay {
         match changed {
             Changed::SessionEnded(key) => self.sessions.ended_elsewhere(&key),
             Changed::Wanted(key) => self.sessions.give_up(&key).await,
-            Changed::Catalog { server } => self.listed_elsewhere(&server),
+            Changed::Catalog { server, by } if by != *self.sessions.replica() => {
+                self.listed_elsewhere(&server)
+            }
+            Changed::Catalog { .. } => {}
             Changed::Revoked { principal } => {
                 for session in self.sessions.all().into_iter().filter(|s| s.binding.principal == principal) {
                     session.streams.end_connections();
@@ -123,12 +128,23 @@ impl Relay {
         }
     }
 
-    /// Tells the other replicas that a server's lists changed.
+    /// Tells the other replicas that a server's lists changed; once in a while, however often they do.
     pub(super) fn tell_peers(self: &Arc<Self>, server: &ServerSettings) {
-        if self.has_peers() {
-            let (relay, server) = (self.clone(), server.name.as_str().into());
-            self.tasks.spawn(async move { relay.sessions.tell(Changed::Catalog { server }).await });
+        let name: Arc<str> = server.name.as_str().into();
+        if !self.has_peers() || !self.telling.begin(name.clone()) {
+            return;
         }
+        let relay = self.clone();
+        self.tasks.spawn(async move {
+            loop {
+                let (server, by) = (name.as_ref().into(), relay.sessions.replica().clone());
+                relay.sessions.tell(Changed::Catalog { server, by }).await;
+                sleep(BETWEEN_TELLING).await;
+                if !relay.telling.again(&name) {
+                    return;
+                }
+            }
+        });
     }
 
     /// A server's lists were found changed by another replica.

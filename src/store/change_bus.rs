@@ -5,7 +5,7 @@
 
 use tokio::sync::broadcast;
 
-use super::{SessionKey, Stored};
+use super::{ReplicaId, SessionKey, Stored};
 
 /// One thing that changed somewhere.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -14,6 +14,8 @@ pub enum Changed {
     Catalog {
         /// The server's name.
         server: Box<str>,
+        /// Who says so, and needs not be told.
+        by: ReplicaId,
     },
     /// A session ended.
     SessionEnded(SessionKey),

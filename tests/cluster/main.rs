@@ -32,6 +32,7 @@ mod bounds;
 mod cut_store;
 mod draining;
 mod forwarding;
+mod lists;
 mod lost_store;
 mod modern;
 mod processes;

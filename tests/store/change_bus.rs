@@ -2,6 +2,7 @@
 
 use std::time::Duration;
 
+use mcpgate::store::ReplicaId;
 use mcpgate::store::change_bus::Changed;
 use tokio::sync::broadcast::Receiver;
 
@@ -15,7 +16,7 @@ async fn next(receiver: &mut Receiver<Changed>) -> Changed {
 pub(crate) async fn all_who_listen_hear_of_a_change(Parts { bus, .. }: Parts) {
     let (mut one, mut other) = (bus.subscribe(), bus.subscribe());
     let all = [
-        Changed::Catalog { server: "u1".into() },
+        Changed::Catalog { server: "u1".into(), by: ReplicaId("a".into()) },
         Changed::SessionEnded(key(1)),
         Changed::Revoked { principal: [9; 32] },
     ];

@@ -20,7 +20,7 @@ use super::dial::{Pushed, within};
 use super::state::Why;
 use super::{Connection, reply};
 use crate::store::change_bus::{ChangeBus, Changed};
-use crate::store::{SessionKey, StoreError, Stored};
+use crate::store::{ReplicaId, SessionKey, StoreError, Stored};
 use crate::telemetry::metrics::StoreOperation;
 
 /// Changes that wait for a listener who is behind; further ones push the oldest out.
@@ -152,7 +152,7 @@ fn heard(info: PushInfo, own: [u8; SENDER]) -> Option<Changed> {
 fn write(changed: &Changed, sender: [u8; SENDER]) -> Vec<u8> {
     let writer = Writer::new().byte(FORMAT).fixed(&sender);
     match changed {
-        Changed::Catalog { server } => writer.byte(CATALOG).text(server),
+        Changed::Catalog { server, by } => writer.byte(CATALOG).text(server).text(&by.0),
         Changed::SessionEnded(key) => writer.byte(SESSION_ENDED).fixed(&key.0),
         Changed::Wanted(key) => writer.byte(WANTED).fixed(&key.0),
         Changed::Revoked { principal } => writer.byte(REVOKED).fixed(principal),
@@ -164,7 +164,10 @@ fn read(message: &[u8]) -> Result<([u8; SENDER], Changed), StoreError> {
     let mut reader = Reader::of(Reader::behind_format(message)?);
     let sender = reader.array()?;
     let changed = match reader.byte()? {
-        CATALOG => Changed::Catalog { server: reader.text()?.into() },
+        CATALOG => {
+            let (server, by) = (reader.text()?.into(), ReplicaId(reader.text()?.into()));
+            Changed::Catalog { server, by }
+        }
         SESSION_ENDED => Changed::SessionEnded(SessionKey(reader.array()?)),
         WANTED => Changed::Wanted(SessionKey(reader.array()?)),
         REVOKED => Changed::Revoked { principal: reader.array()? },
