@@ -115,6 +115,18 @@ impl Shelf {
         old && !slot.is_being_read() && !slot.rests()
     }
 
+    /// Whether the list is older than its server lets anyone keep it, so that it is read before it is shown; the old one
+    /// is shown if the server fails (K4). Servers of the eras that say nothing of keeping are not waited for.
+    pub fn is_overdue(&self, kind: Kind) -> bool {
+        let slot = lock(self.slot(kind));
+        let Some(hints) = slot.hints else { return false };
+        let old = match slot.age {
+            Age::Stale => true,
+            Age::ReadAt(at) => at.elapsed() > hints.ttl.max(JUST_READ),
+        };
+        old && !slot.rests()
+    }
+
     /// How long the list may be kept from now on, and by whom: not at all where its server does not say, may have said
     /// that it changed, or fails (K6).
     pub fn hints(&self, kind: Kind) -> Hints {

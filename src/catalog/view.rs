@@ -167,11 +167,6 @@ impl View {
         self.kind
     }
 
-    /// Whether it has a part of every server of `endpoint`.
-    pub fn is_whole(&self, endpoint: &Endpoint) -> bool {
-        self.parts.len() == endpoint.servers.len()
-    }
-
     /// Whether a server's list is part of it.
     pub fn has(&self, server: &ServerSettings) -> bool {
         self.parts.iter().any(|(s, _)| s.name == server.name)

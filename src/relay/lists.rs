@@ -68,7 +68,8 @@ impl Relay {
         self.assembled(session, endpoint, kind, Look::Only)
     }
 
-    /// What a list request is answered with; a server never listed before is waited for, within `timeouts.list`.
+    /// What a list request is answered with; a server never listed before is waited for, within `timeouts.list`, and so
+    /// is one whose list is older than it lets anyone keep it.
     pub(super) async fn list(
         self: &Arc<Self>,
         session: &Arc<Session>,
@@ -105,14 +106,15 @@ impl Relay {
         endpoint: &Endpoint,
         kind: Kind,
     ) -> Arc<View> {
-        let mut view = self.view(session, endpoint, kind);
-        if !view.is_whole(endpoint) {
-            let missing = endpoint.servers.iter().filter(|server| !view.has(server));
-            let reads = missing.map(|server| self.await_list(session, server, kind));
-            futures_util::future::join_all(reads).await;
-            view = self.view(session, endpoint, kind);
+        let view = self.view(session, endpoint, kind);
+        let is_overdue = |server| self.catalog.of(server).shelf(class_for(session, server)).is_overdue(kind);
+        let missing = endpoint.servers.iter().filter(|server| !view.has(server) || is_overdue(server));
+        let reads: Vec<_> = missing.map(|server| self.await_list(session, server, kind)).collect();
+        if reads.is_empty() {
+            return view;
         }
-        view
+        futures_util::future::join_all(reads).await;
+        self.view(session, endpoint, kind)
     }
 
     /// Looks again, at the servers themselves, since a name was asked for that no list has; within `timeouts.list`,
@@ -182,7 +184,7 @@ impl Relay {
         view
     }
 
-    /// Waits for a list that nobody knows yet, no longer than `timeouts.list`; the reading goes on regardless.
+    /// Waits for a list that nobody knows yet, or that is too old to be shown, no longer than `timeouts.list`; the reading goes on regardless.
     async fn await_list(self: &Arc<Self>, session: &Arc<Session>, server: &Arc<ServerSettings>, kind: Kind) {
         let shelf = self.catalog.of(server).shelf(class_for(session, server));
         // A server that failed a moment ago is not waited for; it is tried again behind the caller's back.

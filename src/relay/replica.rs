@@ -117,7 +117,7 @@ impl Relay {
             Changed::SessionEnded(key) => self.sessions.ended_elsewhere(&key),
             Changed::Wanted(key) => self.sessions.give_up(&key).await,
             Changed::Catalog { server, by } if by != *self.sessions.replica() => {
-                self.listed_elsewhere(&server)
+                self.listed_elsewhere(&server);
             }
             Changed::Catalog { .. } => {}
             Changed::Revoked { principal } => {
