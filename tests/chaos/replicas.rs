@@ -2,7 +2,7 @@
 //!
 //! `MCPGATE_CHAOS_SECONDS` says how long the blows fall (20 by default), `MCPGATE_CHAOS_SEED` which ones; the seed of a
 //! run is printed. `MCPGATE_CHAOS_SESSIONS` says how many sessions call (25 by default), each with an open stream and
-//! two and a half calls a second.
+//! two and a half calls a second; `MCPGATE_PROGRAM` names another build of the program, for figures.
 
 use std::net::SocketAddr;
 use std::time::{Duration, Instant};

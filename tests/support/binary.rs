@@ -6,6 +6,7 @@
 //! ```
 #![allow(dead_code, reason = "each test area uses a part of it")]
 
+use std::ffi::OsString;
 use std::net::SocketAddr;
 use std::path::Path;
 use std::time::Duration;
@@ -19,6 +20,11 @@ use crate::process::{Process, command};
 
 /// The program.
 pub(crate) const MCPGATE: &str = env!("CARGO_BIN_EXE_mcpgate");
+
+/// The program that serves: `MCPGATE_PROGRAM` names another build of it, for figures.
+fn program() -> OsString {
+    std::env::var_os("MCPGATE_PROGRAM").unwrap_or_else(|| MCPGATE.into())
+}
 
 /// How long a test waits for something that is bound to become true.
 const SOON: Duration = Duration::from_secs(30);
@@ -51,7 +57,7 @@ impl Binary {
 
     /// The same at two addresses: that of callers and that of operators.
     pub(crate) async fn serve_on(ports: [SocketAddr; 2], folder: TempDir, config: &str) -> Self {
-        Self::heard(start(command(MCPGATE), ports, folder.path(), config), folder).await
+        Self::heard(start(command(program()), ports, folder.path(), config), folder).await
     }
 
     /// The same with free ports, as the first process of a PID namespace of its own; `process` is `unshare`, its

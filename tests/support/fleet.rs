@@ -82,9 +82,10 @@ impl Fleet {
         let folder = tempfile::tempdir().unwrap();
         std::fs::write(folder.path().join("cluster-keys"), format!("{}\n", berth.key)).unwrap();
         let config = format!(
-            "store: {{ redis: {{ url: 'redis://127.0.0.1:{}', timeout: 300ms }} }}\n\
+            "store: {{ redis: {{ url: 'redis://127.0.0.1:{}', timeout: {}ms }} }}\n\
              cluster: {{ listen: '127.0.0.1:0', advertise: '127.0.0.1:0', keys: {{ file: cluster-keys }}, lease: {}ms }}\n{}",
             berth.redis,
+            self.lease.as_millis() * 3 / 10,
             self.lease.as_millis(),
             self.config
         );
