@@ -85,7 +85,7 @@ async fn measure(concurrency: u64, time: Duration) {
         tasks.spawn(async move {
             loop {
                 // It fails when the program ends.
-                let Ok(answer) = client.send(&to, &hop, &request).await else { return };
+                let Ok(answer) = client.send(&to, &hop, (&request).into()).await else { return };
                 assert_eq!(answer.into_body().collect().await.unwrap().to_bytes().len(), 300);
                 calls.fetch_add(1, Relaxed);
             }

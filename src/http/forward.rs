@@ -2,6 +2,7 @@
 //!
 //! Only what surely was not delivered is tried again. What may have run ends as `outcome unknown`.
 
+mod addresses;
 mod body;
 mod hold;
 
@@ -14,18 +15,18 @@ use axum::body::Body;
 use axum::response::Response;
 use bytes::Bytes;
 use http::header::CONTENT_TYPE;
-use http::{HeaderValue, Method, Request, StatusCode};
+use http::{HeaderValue, Method, StatusCode};
 
 use super::Edge;
 use super::mcp::Admitted;
-use super::peer::KeyHash;
-use super::peer::{Hop, HopBody, HopError, PeerAddress, PeerClient, Replica, is_proven};
+use super::peer::{Hop, HopBody, HopError, Outgoing, PeerClient, Replica};
 use super::reply::{Refused, empty, json};
 use crate::protocol::envelope::Message;
 use crate::protocol::error::{Code, Layer, RpcError};
 use crate::protocol::revision::Era;
 use crate::session::{Epoch, Peer};
 use crate::telemetry::metrics::cluster::Forward;
+use addresses::Addresses;
 use body::{LastWords, Streamed};
 pub(super) use hold::Held;
 pub use hold::Hold;
@@ -36,7 +37,7 @@ pub struct Forwarder {
     client: PeerClient,
     /// This replica.
     this: Replica,
-    keys: ClusterKeys,
+    addresses: Arc<Addresses>,
     /// Requests that wait until it is clear whether their owner lives.
     pub(super) hold: Arc<Hold>,
     /// How long an owner may be silent before it is taken for dead.
@@ -78,7 +79,7 @@ pub(super) enum NotForwarded {
 impl Forwarder {
     /// A way over `client` for the replica `this`.
     pub fn new(client: PeerClient, this: Replica, keys: ClusterKeys, lease: Duration) -> Self {
-        Self { client, this, keys, hold: Arc::new(Hold::new()), lease }
+        Self { client, this, addresses: Arc::new(Addresses::new(keys)), hold: Arc::new(Hold::new()), lease }
     }
 
     /// How long a request may be held.
@@ -96,7 +97,7 @@ impl Forwarder {
     /// # Errors
     /// Why not, in words.
     pub async fn reach(&self, peer: &Peer) -> Result<(), String> {
-        let to = self.address(peer).await.map_err(|error| error.to_string())?;
+        let to = self.addresses.of(peer).await.map_err(|error| error.to_string())?;
         self.client.reach(&to).await.map_err(|error| error.to_string())
     }
 
@@ -131,7 +132,7 @@ impl Forwarder {
         body: &Bytes,
         target: Target<'_>,
     ) -> Result<http::Response<HopBody>, HopError> {
-        let to = self.address(target.peer).await?;
+        let to = self.addresses.of(target.peer).await?;
         let hop = Hop {
             // Nothing that the owner decides depends on it yet.
             edge_peer: SocketAddr::from((Ipv4Addr::UNSPECIFIED, 0)),
@@ -140,24 +141,9 @@ impl Forwarder {
             hops: 1,
             from: self.this.clone(),
         };
-        let mut request = Request::new(body.clone());
-        *request.method_mut() = admitted.parts.method.clone();
-        *request.uri_mut() = admitted.parts.uri.clone();
-        *request.headers_mut() = admitted.parts.headers.clone();
-        self.client.send(&to, &hop, &request).await
-    }
-
-    /// Where a replica listens. A lease that no cluster key proves leads to a stranger.
-    async fn address(&self, peer: &Peer) -> Result<PeerAddress, HopError> {
-        let replica = Replica::parse(&peer.replica.0).map_err(|_| HopError::Stranger)?;
-        let key_hash = KeyHash(peer.key_hash);
-        let keys = self.keys.load();
-        if !is_proven(keys.iter(), &replica, key_hash, &peer.proof) {
-            return Err(HopError::Stranger);
-        }
-        drop(keys);
-        let address = resolve(&peer.address).await?;
-        Ok(PeerAddress { replica, address, key_hash })
+        let parts = &admitted.parts;
+        let request = Outgoing { method: &parts.method, uri: &parts.uri, headers: &parts.headers, body };
+        self.client.send(&to, &hop, request).await
     }
 
     async fn answer(
@@ -188,15 +174,6 @@ impl Forwarder {
 /// Marks an answer that another replica gave: it has its request id already, under which that replica's log has more.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct FromOwner;
-
-async fn resolve(address: &str) -> Result<SocketAddr, HopError> {
-    if let Ok(address) = address.parse() {
-        return Ok(address);
-    }
-    let connect = |error| HopError::Unreachable(super::peer::NoWay::Connect(Arc::new(error)));
-    let mut found = tokio::net::lookup_host(address).await.map_err(connect)?;
-    found.next().ok_or_else(|| connect(std::io::Error::from(std::io::ErrorKind::NotFound)))
-}
 
 fn is_stream(content_type: Option<&HeaderValue>) -> bool {
     content_type.is_some_and(|value| value.as_bytes().starts_with(b"text/event-stream"))

@@ -7,6 +7,7 @@
 
 mod client;
 mod error;
+mod gathered;
 mod hop;
 mod identity;
 mod serve;
@@ -18,9 +19,9 @@ use std::sync::Arc;
 
 use futures_util::future::BoxFuture;
 
-pub use client::PeerClient;
 pub use client::body::{HopBody, HopBodyError};
 pub use client::limits::ClientLimits;
+pub use client::{Outgoing, PeerClient};
 pub use error::{Delivery, HopError, NoWay};
 pub(super) use hop::strip;
 pub use hop::{Hop, MalformedHop, not_owner};

@@ -236,7 +236,7 @@ impl Found {
 }
 
 /// Behind which place an owner adds to the streams of earlier ones.
-fn first_place(epoch: Epoch) -> u64 {
+pub(super) fn first_place(epoch: Epoch) -> u64 {
     u64::from(epoch.0).min(u64::MAX >> PLACES_BITS) << PLACES_BITS
 }
 

@@ -12,6 +12,7 @@ use super::journal::{About, Journal, Origin};
 use super::log::{Budget, EventKind, Surplus, Usage};
 use super::notices::{Notice, Notices};
 use super::reader::{Reader, ReaderId};
+use super::restore::first_place;
 use super::stream::{Ending, Phase, Stream, StreamRole, Told, Wake};
 use crate::protocol::revision::{Era, Revision};
 use crate::settings::StreamSettings;
@@ -124,15 +125,7 @@ impl Streams {
     /// Opens the standalone GET, now the newest connection of it.
     pub fn open_get(self: &Arc<Self>) -> Reader {
         let mut inner = lock(&self.inner);
-        let id = inner.get_id();
-        if !inner.streams.contains_key(&id) {
-            let mut stream = Stream::new(StreamRole::Get, inner.usage.clone());
-            self.journal_begin(&mut stream, id, About::default());
-            inner.streams.insert(id, Box::new(stream));
-        }
-        let from = inner.streams.get(&id).map_or(0, |s| s.delivered);
-        self.get_opened.notify_waiters();
-        self.attach(&mut inner, id, from)
+        self.attach_get(&mut inner)
     }
 
     /// Begins the one stream of a `subscriptions/listen`, whose raw id marks all that it tells, and attaches its
@@ -167,6 +160,13 @@ impl Streams {
     /// [`ResumeError`]
     pub fn resume(self: &Arc<Self>, last: EventId) -> Result<Reader, ResumeError> {
         let mut inner = lock(&self.inner);
+        if inner.is_silent_get(last.stream) {
+            if inner.streams.contains_key(&inner.get) {
+                // Its caller came back without the id before, and so to another one.
+                return Ok(self.attach_get(&mut inner));
+            }
+            self.go_on_with_get(&mut inner, last.stream);
+        }
         let stream = inner.streams.get_mut(&last.stream).ok_or(ResumeError::Unknown)?;
         if last.place > stream.last_place() {
             return Err(ResumeError::Unknown);
@@ -334,11 +334,36 @@ impl Streams {
         std::mem::take(&mut lock(&self.inner).dropped)
     }
 
-    /// Notes what a stream is about, and tells the journal at once if its first event is an id.
+    /// Attaches a caller to the standalone GET, which begins if there was none.
+    fn attach_get(self: &Arc<Self>, inner: &mut Inner) -> Reader {
+        let id = inner.get_id();
+        if !inner.streams.contains_key(&id) {
+            let mut stream = Stream::new(StreamRole::Get, inner.usage.clone());
+            self.journal_begin(&mut stream, id, About::default());
+            inner.streams.insert(id, Box::new(stream));
+        }
+        let from = inner.streams.get(&id).map_or(0, |s| s.delivered);
+        self.get_opened.notify_waiters();
+        self.attach(inner, id, from)
+    }
+
+    /// Goes on with the standalone GET of an earlier owner, of which the log knows nothing.
+    fn go_on_with_get(&self, inner: &mut Inner, id: StreamId) {
+        let mut stream = Stream::new(StreamRole::Get, inner.usage.clone());
+        self.journal_begin(&mut stream, id, About::default());
+        stream.go_on_from(0, first_place(inner.epoch));
+        inner.get = id;
+        inner.streams.insert(id, Box::new(stream));
+        self.get_opened.notify_waiters();
+    }
+
+    /// Notes what a stream is about, and tells the journal at once if its first event is an id that cannot be
+    /// understood without. That of a standalone GET can: most sessions have one that tells nothing, and its beginning
+    /// would be all that the store holds of their logs.
     fn journal_begin(&self, stream: &mut Stream, id: StreamId, about: About) {
         if let Some(journal) = &self.journal {
             stream.about = Some(about);
-            if self.numbering == Numbering::Primed {
+            if self.numbering == Numbering::Primed && stream.role == StreamRole::Post {
                 stream.journal_began(journal, id);
             }
         }
@@ -394,6 +419,11 @@ impl Inner {
     /// The standalone GET is one stream however many connections come and go.
     pub(super) fn get_id(&self) -> StreamId {
         self.get
+    }
+
+    /// Whether an earlier owner may have given out this id of the standalone GET, and logged nothing of it.
+    fn is_silent_get(&self, id: StreamId) -> bool {
+        id.number == self.get.number && id.epoch < self.epoch && !self.streams.contains_key(&id)
     }
 
     /// Forgets the oldest ended stream when there are too many; a resume of it is then unknown.

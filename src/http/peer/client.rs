@@ -20,7 +20,7 @@ use http::header::{
     AUTHORIZATION, CONNECTION, CONTENT_LENGTH, COOKIE, EXPECT, HOST, TE, TRANSFER_ENCODING, UPGRADE,
 };
 use http::uri::PathAndQuery;
-use http::{HeaderMap, HeaderName, HeaderValue, Request, Response, Uri, Version};
+use http::{HeaderMap, HeaderName, HeaderValue, Method, Request, Response, Uri, Version};
 use tokio_util::task::TaskTracker;
 
 use self::body::HopBody;
@@ -49,6 +49,19 @@ const OF_THE_CONNECTION: [HeaderName; 8] = [
 /// its hits would tell of one to another, and what comes once would push out what always comes.
 const NEVER_INDEXED: [HeaderName; 5] = [AUTHORIZATION, COOKIE, API_KEY, SESSION_ID, LAST_EVENT_ID];
 
+/// A request as its caller sent it; only read, so that whoever holds it may send it again.
+#[derive(Clone, Copy, Debug)]
+pub struct Outgoing<'a> {
+    /// What is asked for.
+    pub method: &'a Method,
+    /// Of what.
+    pub uri: &'a Uri,
+    /// The caller's headers.
+    pub headers: &'a HeaderMap,
+    /// All of the body.
+    pub body: &'a Bytes,
+}
+
 /// Sends requests to other replicas; clones share the connections.
 #[derive(Clone)]
 pub struct PeerClient(Arc<Shared>);
@@ -62,6 +75,19 @@ struct Shared {
     pools: ArcSwap<HashMap<KeyHash, Arc<Pool>>>,
 }
 
+// === impl Outgoing ===
+
+impl<'a> From<&'a Request<Bytes>> for Outgoing<'a> {
+    fn from(request: &'a Request<Bytes>) -> Self {
+        Self {
+            method: request.method(),
+            uri: request.uri(),
+            headers: request.headers(),
+            body: request.body(),
+        }
+    }
+}
+
 // === impl PeerClient ===
 
 impl PeerClient {
@@ -72,8 +98,8 @@ impl PeerClient {
 
     /// Sends a request and waits for the head of its answer, however long that takes.
     ///
-    /// The request is only read, so that whoever holds it may send it again where [`HopError::delivery`] allows that.
-    /// What was refused by a connection that surely did nothing with it is tried on another one here.
+    /// Whoever holds the request may send it again where [`HopError::delivery`] allows that. What was refused by a connection
+    /// that surely did nothing with it is tried on another one here.
     ///
     /// # Cancellation
     /// Dropped, the request's stream is reset at the peer.
@@ -84,13 +110,13 @@ impl PeerClient {
         &self,
         to: &PeerAddress,
         hop: &Hop,
-        request: &Request<Bytes>,
+        request: Outgoing<'_>,
     ) -> Result<Response<HopBody>, HopError> {
-        let kind = Kind::of(request.method());
+        let kind = Kind::of(request.method);
         let mut why = NoWay::Leaving;
         for _ in 0..TRIES {
             let seat = self.0.pool(to).seat(kind, &self.0).await?;
-            match seat.send(head(hop, request), request.body().clone()).await {
+            match seat.send(head(hop, request), request.body.clone()).await {
                 Ok(answer) if hop::is_not_owner(&answer) => return Err(HopError::NotOwner),
                 Ok(answer) => return Ok(answer),
                 Err(Failure::Elsewhere(no_way)) => why = no_way,
@@ -121,19 +147,19 @@ impl fmt::Debug for PeerClient {
 }
 
 /// The head as it travels: what the caller sent, and the hop's own set.
-fn head(hop: &Hop, request: &Request<Bytes>) -> Request<()> {
+fn head(hop: &Hop, request: Outgoing<'_>) -> Request<()> {
     let mut head = Request::new(());
-    *head.method_mut() = request.method().clone();
-    *head.uri_mut() = uri(request.uri());
+    *head.method_mut() = request.method.clone();
+    *head.uri_mut() = uri(request.uri);
     *head.version_mut() = Version::HTTP_2;
     let headers = head.headers_mut();
-    headers.reserve(request.headers().len() + 8);
-    copy(request.headers(), headers);
-    if !request.body().is_empty() {
-        headers.insert(CONTENT_LENGTH, HeaderValue::from(request.body().len()));
+    headers.reserve(request.headers.len() + 4);
+    copy(request.headers, headers);
+    if !request.body.is_empty() {
+        headers.insert(CONTENT_LENGTH, HeaderValue::from(request.body.len()));
     }
     // HTTP/2 says it in the request line; the owner sees what HTTP/1 would have shown it.
-    if let Some(authority) = request.uri().authority()
+    if let Some(authority) = request.uri.authority()
         && !headers.contains_key(HOST)
         && let Ok(host) = HeaderValue::from_str(authority.as_str())
     {

@@ -1,8 +1,11 @@
-//! What a forwarded request says beside itself: one set of headers, written by the sender and read by the owner.
+//! What a forwarded request says beside itself: a set of two headers, written by the sender and read by the owner.
+//!
+//! One has all that is the same for most requests between two replicas, so that HTTP/2 says it in a byte.
 //!
 //! All their names begin with [`PREFIX`]. The public listener strips whatever begins so, and the peer listener takes
 //! the set out of a request before anyone else sees it, so that no caller can write one and no server can read one.
 
+use std::fmt::Write as _;
 use std::net::SocketAddr;
 
 use axum::body::Body;
@@ -13,18 +16,18 @@ use super::Replica;
 
 /// How the names of these headers begin; no other header may.
 const PREFIX: &str = "mcpgate-hop-";
-/// The format of the set. A reader refuses one that it does not know.
-static FORMAT: HeaderName = HeaderName::from_static("mcpgate-hop-format");
+/// Its words: format, how often forwarded, epoch or `-`, to whom, from whom. A reader refuses a format that it does
+/// not know.
+static WAY: HeaderName = HeaderName::from_static("mcpgate-hop-way");
+/// The caller's address.
 static PEER: HeaderName = HeaderName::from_static("mcpgate-hop-peer");
-static TO: HeaderName = HeaderName::from_static("mcpgate-hop-to");
-static EPOCH: HeaderName = HeaderName::from_static("mcpgate-hop-epoch");
-static FROM: HeaderName = HeaderName::from_static("mcpgate-hop-from");
-static COUNT: HeaderName = HeaderName::from_static("mcpgate-hop-count");
 /// In an answer: nothing ran, since the replica is not the owner meant.
 static NOT_OWNER: HeaderName = HeaderName::from_static("mcpgate-hop-not-owner");
 
 /// The one format there is.
-const THIS_FORMAT: HeaderValue = HeaderValue::from_static("1");
+const FORMAT: &str = "1";
+/// Stands for no epoch.
+const NO_EPOCH: &str = "-";
 /// A request is forwarded once: who is not the owner says so instead.
 const MOST_HOPS: u8 = 1;
 
@@ -91,19 +94,22 @@ pub(super) fn is_ours(name: &HeaderName) -> bool {
 impl Hop {
     /// Writes the set.
     pub(super) fn write(&self, headers: &mut HeaderMap) {
-        headers.insert(&FORMAT, THIS_FORMAT);
-        headers.insert(&COUNT, HeaderValue::from(u16::from(self.hops)));
-        if let Some(epoch) = self.epoch {
-            headers.insert(&EPOCH, HeaderValue::from(epoch));
-        }
+        let Self { edge_peer, replica, epoch, hops, from } = self;
+        let mut way = format!("{FORMAT} {hops} ");
+        // Writing to a string does not fail.
+        let _ = match epoch {
+            Some(epoch) => write!(way, "{epoch}"),
+            None => write!(way, "{NO_EPOCH}"),
+        };
+        let _ = write!(way, " {replica} {from}");
         // A replica's id is made of characters that headers take, and so is an address.
-        let peer = self.edge_peer.to_string();
-        for (name, text) in [(&TO, self.replica.as_str()), (&FROM, self.from.as_str()), (&PEER, &peer)] {
-            if let Ok(mut value) = HeaderValue::from_str(text) {
-                // Each caller has its own: nothing to remember for compression.
-                value.set_sensitive(name == PEER);
-                headers.insert(name, value);
-            }
+        if let Ok(way) = HeaderValue::try_from(way) {
+            headers.insert(&WAY, way);
+        }
+        if let Ok(mut peer) = HeaderValue::try_from(edge_peer.to_string()) {
+            // Each caller has its own: nothing to remember for compression.
+            peer.set_sensitive(true);
+            headers.insert(&PEER, peer);
         }
     }
 
@@ -112,18 +118,30 @@ impl Hop {
     /// # Errors
     /// [`MalformedHop`]
     pub(super) fn take(headers: &mut HeaderMap) -> Result<Self, MalformedHop> {
-        if take(headers, &FORMAT)? != THIS_FORMAT {
+        let unreadable = MalformedHop::Unreadable(WAY.as_str());
+        let way = take(headers, &WAY)?;
+        let mut words = way.to_str().map_err(|_| unreadable)?.split(' ');
+        if words.next() != Some(FORMAT) {
             return Err(MalformedHop::OtherFormat);
         }
-        let hops = read(headers, &COUNT)?;
-        let epoch = if headers.contains_key(&EPOCH) { Some(read(headers, &EPOCH)?) } else { None };
+        let mut word = || words.next().ok_or(unreadable);
+        let (hops, epoch, to, from) = (word()?, word()?, word()?, word()?);
+        if words.next().is_some() {
+            return Err(unreadable);
+        }
+        let hops: u8 = hops.parse().map_err(|_| unreadable)?;
+        let epoch = match epoch {
+            NO_EPOCH => None,
+            epoch => Some(epoch.parse().map_err(|_| unreadable)?),
+        };
+        let replica = |id: &str| Replica::parse(id).map_err(|_| unreadable);
+        let (replica, from) = (replica(to)?, replica(from)?);
         let edge_peer = read(headers, &PEER)?;
-        let [replica, from] = [replica(headers, &TO)?, replica(headers, &FROM)?];
         if headers.keys().any(is_ours) {
             return Err(MalformedHop::OtherFormat);
         }
         match hops {
-            0 => Err(MalformedHop::Unreadable("mcpgate-hop-count")),
+            0 => Err(unreadable),
             1..=MOST_HOPS => Ok(Self { edge_peer, replica, epoch, hops, from }),
             _ => Err(MalformedHop::TooManyHops),
         }
@@ -146,12 +164,6 @@ fn take(headers: &mut HeaderMap, name: &'static HeaderName) -> Result<HeaderValu
 fn read<T: std::str::FromStr>(headers: &mut HeaderMap, name: &'static HeaderName) -> Result<T, MalformedHop> {
     let value = take(headers, name)?;
     let read = value.to_str().ok().and_then(|text| text.parse().ok());
-    read.ok_or(MalformedHop::Unreadable(name.as_str()))
-}
-
-fn replica(headers: &mut HeaderMap, name: &'static HeaderName) -> Result<Replica, MalformedHop> {
-    let value = take(headers, name)?;
-    let read = value.to_str().ok().and_then(|text| Replica::parse(text).ok());
     read.ok_or(MalformedHop::Unreadable(name.as_str()))
 }
 

@@ -3,6 +3,7 @@
 use std::convert::Infallible;
 use std::net::SocketAddr;
 use std::sync::Arc;
+use std::sync::atomic::{AtomicUsize, Ordering::Relaxed};
 use std::time::Duration;
 
 use axum::Router;
@@ -25,8 +26,10 @@ use tokio_util::task::TaskTracker;
 use tower::ServiceExt as _;
 
 use super::client::limits::STREAM_WINDOW;
+use super::gathered::Gathered;
 use super::hop::{Hop, MalformedHop};
 use super::{Identity, KeyHash, Peers, Strangers};
+use crate::protocol::header::REQUEST_ID;
 
 /// rustls asks for 4 KiB at a time; this many bytes come from the kernel at once instead.
 pub(super) const READ: usize = 32 << 10;
@@ -79,9 +82,15 @@ pub struct Stop {
     pub end: CancellationToken,
 }
 
-/// Runs the streams of a connection on the tracker.
+/// Runs the streams of a connection on the tracker, and counts them.
 #[derive(Clone)]
-struct Tracked(TaskTracker);
+struct Tracked {
+    tasks: TaskTracker,
+    running: Arc<AtomicUsize>,
+}
+
+/// A stream that runs.
+struct Running(Arc<AtomicUsize>);
 
 /// Why a connection came to nothing.
 #[derive(Debug, thiserror::Error)]
@@ -167,7 +176,8 @@ impl PeerListener {
     async fn speak(&self, tls: TlsStream<BufReader<TcpStream>>, stop: &Stop) {
         let router = self.router.clone();
         let service = service_fn(move |request| answer(router.clone(), request));
-        let mut http = http2::Builder::new(Tracked(self.tasks.clone()));
+        let running = Arc::new(AtomicUsize::new(0));
+        let mut http = http2::Builder::new(Tracked { tasks: self.tasks.clone(), running: running.clone() });
         http.timer(TokioTimer::new())
             .auto_date_header(false)
             .max_concurrent_streams(self.limits.streams)
@@ -180,11 +190,12 @@ impl PeerListener {
             .initial_connection_window_size(STREAM_WINDOW.saturating_mul(self.limits.streams))
             .keep_alive_interval(Some(self.limits.ping))
             .keep_alive_timeout(self.limits.pong);
-        let mut connection = std::pin::pin!(http.serve_connection(TokioIo::new(tls), service));
+        let connection = std::pin::pin!(http.serve_connection(TokioIo::new(tls), service));
+        let mut connection = Gathered::new(connection, || running.load(Relaxed));
         tokio::select! {
-            _ = connection.as_mut() => return,
+            _ = &mut connection => return,
             () = stop.end.cancelled() => return,
-            () = stop.finish.cancelled() => connection.as_mut().graceful_shutdown(),
+            () = stop.finish.cancelled() => connection.connection.as_mut().graceful_shutdown(),
         }
         tokio::select! {
             _ = connection => {}
@@ -203,7 +214,12 @@ async fn answer(router: Router, mut request: Request<Incoming>) -> Result<Respon
     if let Some(path) = request.uri().path_and_query().cloned() {
         *request.uri_mut() = Uri::from(path);
     }
-    router.oneshot(request.map(Body::new)).await
+    let mut answer = router.oneshot(request.map(Body::new)).await?;
+    if let Some(id) = answer.headers_mut().get_mut(REQUEST_ID) {
+        // It comes once: nothing to remember for compression.
+        id.set_sensitive(true);
+    }
+    Ok(answer)
 }
 
 fn refused(malformed: MalformedHop) -> Response {
@@ -235,6 +251,25 @@ where
     F::Output: Send,
 {
     fn execute(&self, stream: F) {
-        self.0.spawn(async move { drop(stream.await) });
+        let running = Running::one_of(&self.running);
+        self.tasks.spawn(async move {
+            drop(stream.await);
+            drop(running);
+        });
+    }
+}
+
+// === impl Running ===
+
+impl Running {
+    fn one_of(all: &Arc<AtomicUsize>) -> Self {
+        all.fetch_add(1, Relaxed);
+        Self(all.clone())
+    }
+}
+
+impl Drop for Running {
+    fn drop(&mut self) {
+        self.0.fetch_sub(1, Relaxed);
     }
 }

@@ -91,7 +91,7 @@ impl Edge {
         to: &PeerAddress,
         request: Request<Bytes>,
     ) -> Result<http::Response<HopBody>, HopError> {
-        within(self.client.send(to, &hop(to), &request)).await
+        within(self.client.send(to, &hop(to), (&request).into())).await
     }
 
     /// The whole text of an answer.

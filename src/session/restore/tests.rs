@@ -124,6 +124,39 @@ async fn the_standalone_get_is_one_stream_over_all_owners() {
     }
 }
 
+/// Most sessions have a GET that tells nothing: it costs the store nothing, and its caller can come back all the same.
+#[tokio::test(start_paused = true)]
+async fn a_get_that_told_nothing_is_not_logged_and_goes_on() {
+    let log = Scripted::new([]).await;
+    let streams = log.streams(settings(), PRIMED);
+    let mut get = streams.open_get();
+    assert_eq!(read(&mut get).ids, [id("1.0-0")], "it can be come back to at once");
+    settled(&streams).await;
+    assert!(log.entries().await.is_empty());
+    let restored = log.adopt(settings(), PRIMED).await;
+    assert!(!restored.streams.has_get());
+    assert_eq!(restored.streams.resume(id("2.0-0")).err(), Some(ResumeError::Unknown), "nobody was given it");
+    let mut get = restored.streams.resume(id("1.0-0")).expect("resumed");
+    restored.streams.push_get(EventKind::Request, request(1));
+    settled(&restored.streams).await;
+    let got = read(&mut get);
+    assert_eq!((got.said, got.ids[0]), (vec!["n:1".to_owned()], id("1.0-0")));
+    assert!(got.ids[1].place > 1 << PLACES_BITS, "behind what may have gone out before");
+    let again = log.adopt(settings(), PRIMED).await;
+    assert_eq!(read_on(&again, id("1.0-0")).await.said, ["n:1"], "it is logged by now");
+}
+
+/// A caller that came back without the id has another GET already; who comes with it is led there.
+#[tokio::test(start_paused = true)]
+async fn a_get_that_told_nothing_may_have_another_in_its_place() {
+    let log = Scripted::new([]).await;
+    drop(log.streams(settings(), PRIMED).open_get());
+    let restored = log.adopt(settings(), PRIMED).await;
+    let new = restored.streams.open_get();
+    let old = restored.streams.resume(id("1.0-0")).expect("resumed");
+    assert_eq!((new.stream(), old.stream()), (id("2.0-0").stream, id("2.0-0").stream));
+}
+
 /// Each request of a batch is answered; what was resumed meanwhile keeps the stream open.
 #[tokio::test(start_paused = true)]
 async fn what_is_missing_of_a_batch_is_given_up_one_by_one() {

@@ -15,6 +15,7 @@ use super::body::{Flow, HopBody, Tended};
 use super::dial::Dialed;
 use super::limits::ClientLimits;
 use crate::http::peer::error::{HopError, NoWay};
+use crate::http::peer::gathered::Gathered;
 
 /// Requests after which a connection takes no more: stream ids end at 2^30 requests.
 const MOST_REQUESTS: usize = 1 << 29;
@@ -130,7 +131,9 @@ pub(super) async fn drive(
     limits: &ClientLimits,
     let_go: impl Fn(&Arc<Connection>) -> LetGo,
 ) {
-    let Dialed { mut http, mut pings, .. } = dialed;
+    let Dialed { http, mut pings, .. } = dialed;
+    let requests = connection.clone();
+    let mut http = Gathered::new(http, move || requests.open());
     let mut tick = interval(limits.ping.min(limits.patience / 4));
     tick.set_missed_tick_behavior(MissedTickBehavior::Delay);
     let (mut asked, mut answered) = (None, Instant::now());

@@ -127,7 +127,7 @@ async fn a_caller_that_leaves_is_known_at_the_owner() {
     until(|| ended.load(Relaxed) == 1).await;
     let request = post("x");
     let to_hop = hop(&owner.to);
-    let mut sending = Box::pin(edge.client.send(&owner.to, &to_hop, &request));
+    let mut sending = Box::pin(edge.client.send(&owner.to, &to_hop, (&request).into()));
     tokio::select! {
         _ = &mut sending => panic!("nobody answers"),
         () = until(|| arrived.load(Relaxed) == 1) => {}

@@ -51,7 +51,7 @@ async fn a_peer_that_says_no_hop_or_a_bad_one_is_refused() {
     let mut good = http::HeaderMap::new();
     hop(&owner.to).write(&mut good);
     let mut far = good.clone();
-    far.insert("mcpgate-hop-count", http::HeaderValue::from_static("2"));
+    far.insert("mcpgate-hop-way", http::HeaderValue::from_static("1 2 1 owner edge"));
     for (headers, status) in [(http::HeaderMap::new(), 400), (far, 400), (good, 200)] {
         let mut request = Request::get("https://mcpgate/mcp").body(()).expect("a request");
         *request.headers_mut() = headers;
