@@ -92,7 +92,7 @@ async fn serve(loaded: Loaded, loader: Loader) -> Result<(), Failure> {
     let admin = admin.map_or_else(|| "off".to_owned(), |admin| format!("http://{admin}"));
     let gateway =
         Gateway::build(loaded.settings, address, Watch::Program(program), peers).context("cannot serve")?;
-    let reloading = gateway.follow(Reload { loader, sources: loaded.sources });
+    let reloading = gateway.follow(Reload { loader, sources: loaded.sources, parts: loaded.parts });
     reload_on_hangup(reloading).context("signals cannot be received")?;
     info!(servers, server = single, admin, "serving at http://{address}/mcp");
     gateway.serve(listeners, stop.first()).await;

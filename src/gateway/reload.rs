@@ -1,4 +1,5 @@
-//! Taking a changed config into force while serving. A bad file leaves the old one in force.
+//! Taking a changed config into force while serving. A bad file keeps its own old state; alone it leaves the old config
+//! in force.
 
 use std::sync::Arc;
 
@@ -7,7 +8,7 @@ use tokio_util::task::TaskTracker;
 
 use super::Gateway;
 use crate::settings::watch::{Patience, Watch};
-use crate::settings::{Loader, Settings, Sources};
+use crate::settings::{Loaded, Loader, Parts, Remark, Settings, Sources};
 
 /// What is needed to read the config again.
 #[derive(Debug)]
@@ -16,11 +17,23 @@ pub struct Reload {
     pub loader: Loader,
     /// The files it came from.
     pub sources: Sources,
+    /// What each of them said.
+    pub parts: Parts,
 }
 
 /// The handle of a reload that runs: SIGHUP goes here.
 #[derive(Clone, Debug)]
 pub struct Reloading(Watch);
+
+/// What came of a change.
+enum Taken {
+    /// All of it is in force.
+    Whole,
+    /// Some files keep their old state.
+    Partly(String),
+    /// None of it is.
+    Not(String),
+}
 
 // === impl Reload ===
 
@@ -33,6 +46,7 @@ impl Reload {
         let keys = gateway.keys.clone();
         let mut in_force = gateway.settings.clone();
         let loader = Arc::new(self.loader);
+        let mut parts = self.parts;
         let tasks = tasks.clone();
         tasks.clone().spawn(async move {
             let mut changes = watch.changes();
@@ -41,42 +55,40 @@ impl Reload {
                     changed = changes.changed() => if changed.is_err() { return },
                     () = stop.cancelled() => return,
                 }
-                let reading = loader.clone();
+                let (reading, before) = (loader.clone(), parts.clone());
                 // Files are read; a slow disk must not hold up callers.
-                let loaded = tasks.spawn_blocking(move || reading.load()).await;
+                let loaded = tasks.spawn_blocking(move || reading.load_again(&before)).await;
                 let taken = match loaded {
-                    Ok(Ok(loaded)) => {
-                        for warning in &loaded.warnings {
+                    Ok(Ok(Loaded { settings, warnings, kept, parts: read, sources })) => {
+                        for warning in &warnings {
                             tracing::warn!("{warning}");
                         }
-                        watch.follow(loaded.sources);
-                        warn_of_restart(&in_force, &loaded.settings);
-                        let taken = edge.reload(&loaded.settings);
-                        if taken.is_ok() {
-                            keys.follow(&loaded.settings);
-                            relay.reload(&loaded.settings).await;
-                            in_force = loaded.settings;
+                        watch.follow(sources);
+                        warn_of_restart(&in_force, &settings);
+                        match edge.reload(&settings) {
+                            Ok(()) => {
+                                keys.follow(&settings);
+                                relay.reload(&settings).await;
+                                (in_force, parts) = (settings, read);
+                                if kept.is_empty() { Taken::Whole } else { Taken::Partly(say(&kept)) }
+                            }
+                            Err(error) => Taken::Not(error.to_string()),
                         }
-                        taken.map_err(|error| error.to_string())
                     }
                     Ok(Err(problems)) => {
-                        for remark in &problems.remarks {
-                            tracing::error!("{remark}");
-                        }
                         watch.follow(problems.sources);
-                        Err(match problems.remarks.len() {
-                            1 => "the problem stands above".to_owned(),
-                            several => format!("the {several} problems stand above"),
-                        })
+                        Taken::Not(say(&problems.remarks))
                     }
-                    Err(_) => Err("reading the config failed".to_owned()),
+                    Err(_) => Taken::Not("reading the config failed".to_owned()),
                 };
-                metrics.config_reloaded(taken.is_ok());
+                metrics.config_reloaded(matches!(taken, Taken::Whole));
+                let servers = in_force.servers.len();
                 match taken {
-                    Ok(()) => {
-                        tracing::info!(servers = in_force.servers.len(), "the changed config is in force");
+                    Taken::Whole => tracing::info!(servers, "the changed config is in force"),
+                    Taken::Partly(problem) => {
+                        tracing::error!(servers, "a changed file is bad and keeps its old state, the others are in force: {problem}");
                     }
-                    Err(problem) => {
+                    Taken::Not(problem) => {
                         tracing::error!("the changed config is bad, the old one stays in force: {problem}");
                     }
                 }
@@ -92,6 +104,17 @@ impl Reloading {
     /// Reads the config again, changed or not.
     pub fn ask(&self) {
         self.0.ask();
+    }
+}
+
+/// Tells each problem, and says where it was told.
+fn say(problems: &[Remark]) -> String {
+    for remark in problems {
+        tracing::error!("{remark}");
+    }
+    match problems.len() {
+        1 => "the problem stands above".to_owned(),
+        several => format!("the {several} problems stand above"),
     }
 }
 

@@ -63,6 +63,11 @@ const TIMEOUT: &str = "hosts do not agree on its unit; write timeouts: { idle: 6
 
 const MEANS_NOTHING: &str = "is written by MCP hosts and means nothing here";
 
+/// Whether hosts write the key beside `mcpServers`.
+pub(super) fn is_beside(key: &str) -> bool {
+    BESIDE.contains(&key)
+}
+
 // === the tree ===
 
 /// Turns the hosts' keys of every server into ours, or leaves them out with a warning.

@@ -1,22 +1,23 @@
 //! From a file, or the command line, to [`Settings`]: every problem at once, each with its place and remedy.
 //!
 //! file -> tree with positions -> hosts' keys translated -> `${NAME}` replaced -> checked against the schema ->
-//! written types -> `resolve`. This is the only place where the environment and secret files are read.
+//! written types -> `resolve`; files that `include` names go the same way. This is the only place where the environment and secret files are read.
+
+mod files;
 
 use std::net::SocketAddr;
 use std::path::{Path as FilePath, PathBuf};
 
 use secrecy::SecretString;
 
+use super::Settings;
 use super::check::Checker;
 use super::environment::Environment;
-use super::interpolate::interpolate;
+use super::parts::Parts;
 use super::problem::{Problems, Remark, Review};
-use super::resolve::Resolver;
 use super::sources::Sources;
-use super::tree::{Node, Path, Position, Value, parse};
+use super::tree::{Node, Path, parse};
 use super::written::Listen;
-use super::{Settings, hosts, schema, written};
 
 /// A configuration that can be served.
 #[derive(Debug)]
@@ -25,6 +26,10 @@ pub struct Loaded {
     pub settings: Settings,
     /// What the operator should know, though it is no mistake.
     pub warnings: Vec<Remark>,
+    /// What is wrong with files that keep their old state; only after [`Loader::load_again`].
+    pub kept: Vec<Remark>,
+    /// What each file says, for [`Loader::load_again`].
+    pub parts: Parts,
     /// The files it came from.
     pub sources: Sources,
 }
@@ -44,6 +49,14 @@ enum Origin {
     File(PathBuf),
     Command { name: String, command: String, args: Vec<String> },
     Url { name: String, url: String },
+}
+
+// === impl Loaded ===
+
+impl Loaded {
+    fn new(parts: Parts, warnings: Vec<Remark>, kept: Vec<Remark>, sources: Sources) -> Self {
+        Self { settings: parts.settings(), warnings, kept, parts, sources }
+    }
 }
 
 // === impl Settings ===
@@ -110,69 +123,43 @@ impl Loader {
         Self { environment, ..self }
     }
 
-    /// Reads everything anew.
+    /// Reads everything; it must all be right.
     ///
     /// # Errors
     /// Everything that is wrong.
     pub fn load(&self) -> Result<Loaded, Problems> {
         let mut sources = Sources::default();
-        match self.read(&mut sources) {
-            Ok((settings, warnings)) => Ok(Loaded { settings, warnings, sources }),
+        match self.first(&mut sources) {
+            Ok((parts, warnings)) => Ok(Loaded::new(parts, warnings, Vec::new(), sources)),
             Err(remarks) => Err(Problems { remarks, sources }),
         }
     }
 
-    fn read(&self, sources: &mut Sources) -> Result<(Settings, Vec<Remark>), Vec<Remark>> {
-        let (mut config, mut review, base) = match &self.origin {
-            Origin::File(file) => {
-                let (config, review) = self.read_file(file, sources)?;
-                let base = file.parent().filter(|dir| !dir.as_os_str().is_empty());
-                (config, review, base.unwrap_or(FilePath::new(".")).to_owned())
-            }
-            Origin::Command { name, command, args } => {
-                let server = written::Server {
-                    command: Some(command.clone()),
-                    args: args.clone(),
-                    ..written::Server::default()
-                };
-                single(name, server)
-            }
-            Origin::Url { name, url } => {
-                single(name, written::Server { url: Some(url.clone()), ..written::Server::default() })
-            }
-        };
-        if let Some(listen) = self.listen {
-            config.listen = written::Address(listen);
-            review.overridden(Path::of(["listen"]), "--listen");
+    /// Reads everything anew; a file that is wrong keeps the state it has in `before`.
+    ///
+    /// # Errors
+    /// Everything that is wrong, if nothing can take effect.
+    pub fn load_again(&self, before: &Parts) -> Result<Loaded, Problems> {
+        let mut sources = Sources::default();
+        match self.again(before, &mut sources) {
+            Ok((parts, warnings, kept)) => Ok(Loaded::new(parts, warnings, kept, sources)),
+            Err(remarks) => Err(Problems { remarks, sources }),
         }
-        if let Some(admin) = self.admin {
-            config.admin.listen = admin;
-            review.overridden(Path::of(["admin", "listen"]), "--admin");
-        }
-        let settings = Resolver::new(&mut review, &self.environment, sources, base).resolve(config);
-        Ok((settings, review.verdict()?))
     }
 
     fn of(origin: Origin) -> Self {
         Self { origin, listen: None, admin: None, environment: Environment::of_process() }
     }
-
-    fn read_file(
-        &self,
-        file: &FilePath,
-        sources: &mut Sources,
-    ) -> Result<(written::Config, Review), Vec<Remark>> {
-        let (mut tree, mut review) = read_tree(file, sources).map_err(|remark| vec![remark])?;
-        hosts::translate(&mut tree, &mut review);
-        drop_disabled(&mut tree);
-        interpolate(&mut tree, &Path::default(), &self.environment, &mut review);
-        Ok((typed(tree, &schema(), &mut review), review))
-    }
 }
 
 /// Reads the tree of a YAML file and begins its review.
 pub(super) fn read_tree(file: &FilePath, sources: &mut Sources) -> Result<(Node, Review), Remark> {
-    let bytes = sources.read(file).map_err(|error| {
+    tree_of(file, sources.read(file))
+}
+
+/// The same for a file that was read.
+fn tree_of(file: &FilePath, bytes: std::io::Result<Vec<u8>>) -> Result<(Node, Review), Remark> {
+    let bytes = bytes.map_err(|error| {
         let remedy = "name a file that this user may read";
         Remark::on_file(file, format!("cannot be read: {error}"), remedy)
     })?;
@@ -201,28 +188,6 @@ pub(super) fn typed<T: serde::de::DeserializeOwned + Default>(
         review.problem(&Path::default(), format!("cannot be understood: {mismatch}"), "");
         T::default()
     })
-}
-
-/// Of a server that is switched off nothing counts: its variables and files need not be there.
-fn drop_disabled(tree: &mut Node) {
-    let Value::Map(entries) = &mut tree.value else { return };
-    for servers in entries.iter_mut().filter(|entry| entry.key == "mcpServers") {
-        let Value::Map(servers) = &mut servers.node.value else { continue };
-        for server in servers.iter_mut().filter(|server| hosts::is_disabled(&server.node)) {
-            let Value::Map(keys) = &mut server.node.value else { continue };
-            keys.retain(|entry| entry.key == "disabled");
-        }
-    }
-}
-
-/// A config of one server that no file holds.
-fn single(name: &str, server: written::Server) -> (written::Config, Review, PathBuf) {
-    let config = written::Config {
-        mcp_servers: written::Named(vec![(name.to_owned(), server)]),
-        ..written::Config::default()
-    };
-    let nowhere = Node { at: Position::default(), ..Node::empty() };
-    (config, Review::new(FilePath::new("command line"), nowhere), PathBuf::from("."))
 }
 
 /// A secret is a file's text without the newline that editors and `kubectl` leave at its end.

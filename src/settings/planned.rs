@@ -3,8 +3,7 @@
 //! A key leaves this table in the change that builds what it promises.
 
 /// Paths (`*` stands for any name or item; a word that stands at a key is its last step) and the remedy.
-const PLANNED: [(&[&str], &str); 12] = [
-    (&["include"], "write everything into one file"),
+const PLANNED: [(&[&str], &str); 11] = [
     (&["tenants"], "endpoints select servers and tools; auth.jwt[].tenants says for whom an issuer speaks"),
     (&["auth", "introspection"], "use auth.jwt or auth.apiKeys"),
     (&["endpoints", "*", "names"], "names.template holds for all endpoints"),

@@ -138,6 +138,16 @@ impl Review {
         self.warnings.extend(remarks);
     }
 
+    /// Where `path` leads.
+    pub(super) fn position(&self, path: &Path) -> Position {
+        self.tree.position(path)
+    }
+
+    /// The file.
+    pub(super) fn file(&self) -> &FilePath {
+        &self.file
+    }
+
     /// Notes that a flag says what counts at `path`, whatever the file says.
     pub(super) fn overridden(&mut self, path: Path, flag: &'static str) {
         self.overrides.push((path, flag));

@@ -17,11 +17,15 @@ use secrecy::SecretString;
 use url::Url;
 
 use super::environment::Environment;
+use super::include::Pattern;
 use super::load::secret_of;
+use super::parts::{Part, Root};
 use super::problem::Review;
 use super::sources::Sources;
 use super::tree::Path;
 use super::{Settings, written};
+
+pub(super) use rules::is_template;
 
 /// Turns one written config into settings; what is wrong goes to the review, and the result counts only without.
 pub(super) struct Resolver<'a> {
@@ -45,10 +49,11 @@ impl<'a> Resolver<'a> {
     }
 
     /// What the config means.
-    pub(super) fn resolve(mut self, config: written::Config) -> Settings {
-        let known: Vec<String> = config.mcp_servers.0.iter().map(|(name, _)| name.clone()).collect();
-        let servers = self.servers(config.mcp_servers, &config.timeouts, config.limits.message.0);
+    pub(super) fn resolve(mut self, config: written::Config) -> Root {
+        let part = self.part(config.mcp_servers, &config.timeouts, config.limits.message.0);
         let (store, cluster) = self.replicas(config.store, config.cluster);
+        let mut selections = Vec::new();
+        let max_message = config.limits.message.0;
         let settings = Settings {
             listen: config.listen.0,
             public_url: self.public_url(config.public_url.as_deref()),
@@ -65,13 +70,34 @@ impl<'a> Resolver<'a> {
             streams: config.streams.into(),
             limits: config.limits.into(),
             extensions: self.extensions(config.extensions),
-            endpoints: self.endpoints(config.endpoints, &known),
+            endpoints: self.endpoints(config.endpoints, &mut selections),
             shutdown: config.shutdown.into(),
             state_dir: self.state_dir(config.state_dir.as_deref()),
-            servers: servers.into_iter().map(Arc::new).collect(),
+            servers: Vec::new(),
         };
         rules::check(&settings, &config.timeouts, self.review);
-        settings
+        if part.servers.is_empty() && config.include.is_empty() {
+            let remedy = "write at least one server; config/quickstart.yaml shows one";
+            self.review.problem(&Path::of(["mcpServers"]), "there is no server", remedy);
+        }
+        let patterns = config.include.iter().map(|pattern| Pattern::new(self.path(pattern))).collect();
+        Root { part, settings, selections, timeouts: config.timeouts, max_message, patterns }
+    }
+
+    /// What the servers of one file mean.
+    pub(super) fn part(
+        &mut self,
+        written: written::Named<written::Server>,
+        timeouts: &written::Timeouts,
+        max_message: usize,
+    ) -> Part {
+        let root = Path::of(["mcpServers"]);
+        let place = |(name, _): &(String, _)| (name.clone(), self.review.position(&root.key(name)));
+        let names = written.0.iter().map(place).collect();
+        let servers = self.servers(written, timeouts, max_message);
+        rules::server_clocks(&servers, timeouts, self.review);
+        let servers = servers.into_iter().map(Arc::new).collect();
+        Part { file: self.review.file().to_owned(), names, servers }
     }
 
     fn public_url(&mut self, written: Option<&str>) -> Option<Url> {

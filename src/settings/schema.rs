@@ -6,7 +6,7 @@ use schemars::JsonSchema;
 use schemars::generate::SchemaSettings;
 use serde_json::Value as Json;
 
-use super::written::{Config, KeyFile};
+use super::written::{Config, Included, KeyFile};
 
 pub use markdown::markdown;
 
@@ -18,6 +18,11 @@ pub fn schema() -> Json {
 /// The schema of the file of API keys.
 pub(super) fn key_file() -> Json {
     of::<KeyFile>()
+}
+
+/// The schema of a file that `include` names.
+pub(super) fn included() -> Json {
+    of::<Included>()
 }
 
 fn of<T: JsonSchema>() -> Json {

@@ -1,4 +1,4 @@
-//! Tells when the config changed: its file, or a secret or key file that it names.
+//! Tells when the config changed: its file, a secret or key file that it names, or what its `include` matches.
 //!
 //! Directories are watched, not files: an editor renames a new file into place, and a Kubernetes `ConfigMap` swaps the
 //! `..data` symlink that its files lead through. What counts is the content, so that a touch is no change. A slow
@@ -192,7 +192,8 @@ impl Watching {
     }
 
     fn watch_directories(&mut self, sources: &Sources) {
-        let wanted: BTreeSet<PathBuf> = sources.files().flat_map(directories_of).collect();
+        let wanted: BTreeSet<PathBuf> =
+            sources.files().flat_map(directories_of).chain(sources.folders()).collect();
         let Some(watcher) = &mut self.watcher else { return };
         for gone in self.directories.difference(&wanted) {
             // It may be gone from the disk too, and its watch with it.

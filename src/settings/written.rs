@@ -8,6 +8,7 @@ mod admin;
 mod auth;
 mod cluster;
 mod endpoint;
+mod included;
 mod limits;
 mod named;
 mod names;
@@ -31,6 +32,7 @@ pub(super) use auth::ASYMMETRIC;
 pub use auth::{Anonymous, ApiKeys, Auth, JwtIssuer, KeyFile, KeyLine};
 pub use cluster::{Cluster, ClusterKeys};
 pub use endpoint::{Endpoint, EndpointSessions, EndpointTools};
+pub use included::Included;
 pub use limits::Limits;
 pub use named::Named;
 pub use names::Names;
@@ -88,6 +90,12 @@ pub struct Config {
     pub limits: Limits,
     /// Named selections of servers and tools, each served at `/{name}/mcp`.
     pub endpoints: Named<Endpoint>,
+    /// Patterns of further files with `mcpServers` in them, such as `conf.d/*.yaml`, relative to this file.
+    ///
+    /// They hold nothing else, and may not name a server that another file names. They are taken in the order of their
+    /// paths, at most 256 of 1 MiB each. At a start every file must be right; later a bad one keeps its own old state,
+    /// and the others take effect.
+    pub include: Vec<String>,
     /// How the process stops after SIGTERM.
     pub shutdown: Shutdown,
     /// A directory for what should survive a restart: the last good lists of every server, and the secret keys of what

@@ -57,7 +57,7 @@ class Config(unittest.TestCase):
         self.assertNotEqual(status, 0, said)
 
     def test_the_chart_knows_whether_the_program_reads_include(self):
-        """If this fails, the program has learnt it: let mcpgate.readsInclude say so, and add a value file for it."""
+        """If this fails, one of them has unlearnt it: see mcpgate.readsInclude."""
         _, said = checked("include: [conf.d/*.yaml]\nmcpServers: { a: { url: http://a/mcp } }\n")
         reads = not re.search(r"\binclude: is not available in this version", said)
         try:
@@ -65,6 +65,32 @@ class Config(unittest.TestCase):
         except Exception:
             rendered_include = False
         self.assertEqual(reads, rendered_include, said)
+
+    def test_files_of_several_config_maps_are_found_where_the_chart_mounts_them(self):
+        found = rendered(CHART / "ci/config-maps-values.yaml")
+        text = found["ConfigMap", "t-mcpgate"]["data"]["mcpgate.yaml"]
+        spec = found["Deployment", "t-mcpgate"]["spec"]["template"]["spec"]
+        maps = {each["name"]: each["configMap"]["name"] for each in spec["volumes"] if each["name"].startswith("conf-d")}
+        mounts = {each["name"]: each["mountPath"] for each in spec["containers"][0]["volumeMounts"]}
+        self.assertEqual(sorted(maps.values()), ["mcp-team-a", "mcp-team-b"])
+        with tempfile.TemporaryDirectory() as folder:
+            for volume, name in maps.items():
+                # As the kubelet does it: the files lead through ..data.
+                mounted = Path(mounts[volume].replace("/etc/mcpgate", folder))
+                (mounted / "..v1").mkdir(parents=True)
+                (mounted / "..data").symlink_to("..v1")
+                (mounted / "..v1/servers.yaml").write_text(f"mcpServers: {{ {name}: {{ url: http://{name}/mcp }} }}\n")
+                (mounted / "servers.yaml").symlink_to("..data/servers.yaml")
+            file = Path(folder) / "config/mcpgate.yaml"
+            file.parent.mkdir()
+            keys = Path(folder) / "secrets/api-keys/keys.yaml"
+            keys.parent.mkdir(parents=True)
+            keys.write_text(HASHES)
+            file.write_text(text.replace("/etc/mcpgate", folder))
+            status, said = run(MCPGATE, "check", "--config", str(file))
+        self.assertEqual(status, 0, said)
+        for name in maps.values():
+            self.assertIn(f"server   {name} (calls", said)
 
     def test_defaults_of_the_chart_are_those_of_the_program(self):
         _, schema = run(MCPGATE, "schema")

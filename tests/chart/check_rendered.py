@@ -183,7 +183,7 @@ class Rendered(unittest.TestCase):
                 continue
             spec = found["Deployment", name]["spec"]["template"]["spec"]
             paths = mounted_files(spec)
-            named = set(re.findall(r"/etc/mcpgate/[\w/.-]+", yaml.safe_dump(config(found, name))))
+            named = set(re.findall(r"/etc/mcpgate/[\w/.-]+(?![\w/.*-])", yaml.safe_dump(config(found, name))))
             for path in named:
                 self.assertIn(path, paths, f"{file.name} {name}")
 

@@ -4,6 +4,7 @@
 
 mod command_line;
 mod files;
+mod included;
 mod mistakes;
 mod replicas;
 mod secrets;

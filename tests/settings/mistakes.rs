@@ -79,7 +79,6 @@ fn each_mistake_is_said_where_it_stands() {
         ("auth: { apiKeys: {} }", "1:18: auth.apiKeys.file", "is missing"),
         // not in this version
         ("store: redis", "1:8: store", "`memory` or a mapping is wanted, not `redis`"),
-        ("include: [a]", "1:1: include", "is not available in this version"),
         ("tenants: {}", "1:1: tenants", "is not available in this version"),
         // doors
         ("listen: 0.0.0.0:8080", "1:1: listen", "anybody could call"),

@@ -1,7 +1,7 @@
 {{/* The config file: what the chart adds, and over it what the operator wrote. */}}
 
 {{/* "true" if this version of the program reads `include`. */}}
-{{- define "mcpgate.readsInclude" -}}{{- end -}}
+{{- define "mcpgate.readsInclude" -}}true{{- end -}}
 
 {{/* "true" if sessions live in Redis. */}}
 {{- define "mcpgate.redis" -}}
@@ -71,7 +71,7 @@ cluster:
   lease: {{ .Values.cluster.lease }}
 {{- end }}
 {{- if .Values.configMaps }}
-include: [/etc/mcpgate/conf.d/*.yaml]
+include: [/etc/mcpgate/conf.d/*/*.yaml]
 {{- end }}
 {{- if .Values.stdioServers }}
 mcpServers:

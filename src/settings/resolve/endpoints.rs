@@ -1,8 +1,8 @@
-//! Named selections: legal names, servers that exist.
+//! Named selections: legal names, and which servers they name.
 
 use super::{NAME_RULE, Resolver, is_legal_name};
-use crate::settings::check::nearest;
 use crate::settings::endpoints::SessionPolicy;
+use crate::settings::parts::Selection;
 use crate::settings::tree::Path;
 use crate::settings::{EndpointSettings, written};
 
@@ -16,7 +16,7 @@ impl Resolver<'_> {
     pub(super) fn endpoints(
         &mut self,
         written: written::Named<written::Endpoint>,
-        known: &[String],
+        selections: &mut Vec<Selection>,
     ) -> Vec<EndpointSettings> {
         let root = Path::of(["endpoints"]);
         written
@@ -34,7 +34,7 @@ impl Resolver<'_> {
                     written::EndpointSessions::Optional => SessionPolicy::Optional,
                     written::EndpointSessions::Off => SessionPolicy::Off,
                 };
-                let servers = self.selection(&path.key("servers"), endpoint.servers, known);
+                let servers = self.selection(&path.key("servers"), endpoint.servers, selections);
                 let tools = path.key("tools");
                 EndpointSettings {
                     name,
@@ -47,19 +47,22 @@ impl Resolver<'_> {
             .collect()
     }
 
-    /// A server that is disabled stays in the list, where it selects nothing: an empty list would select all.
-    fn selection(&mut self, path: &Path, written: Option<Vec<String>>, known: &[String]) -> Vec<String> {
+    /// A server that is disabled stays in the list, where it selects nothing: an empty list would select all. Whether
+    /// there is such a server is seen once all files are read.
+    fn selection(
+        &mut self,
+        path: &Path,
+        written: Option<Vec<String>>,
+        selections: &mut Vec<Selection>,
+    ) -> Vec<String> {
         let servers = self.patterns(path, written);
         for (n, server) in servers.iter().enumerate() {
             let place = path.index(n);
-            if !known.contains(server) {
-                let remedy = match nearest(server, known.iter().map(String::as_str)) {
-                    Some(near) => format!("did you mean `{near}`?"),
-                    None => "name a key of mcpServers".to_owned(),
-                };
-                self.review.problem(&place, format!("there is no server `{server}`"), remedy);
-            } else if servers.iter().take(n).any(|before| before == server) {
+            if servers.iter().take(n).any(|before| before == server) {
                 self.review.problem(&place, format!("`{server}` stands twice"), "keep one of them");
+            } else if self.review.is_sound(&place) {
+                let at = self.review.position(&place);
+                selections.push(Selection { path: place, at, server: server.clone() });
             }
         }
         servers

@@ -2,11 +2,11 @@
 
 use std::time::Duration;
 
-use crate::settings::Settings;
 use crate::settings::auth::Anonymous;
 use crate::settings::problem::Review;
 use crate::settings::tree::Path;
 use crate::settings::written::Timeouts;
+use crate::settings::{ServerSettings, Settings};
 
 /// Checks what no key can know alone.
 pub(super) fn check(settings: &Settings, timeouts: &Timeouts, review: &mut Review) {
@@ -14,10 +14,6 @@ pub(super) fn check(settings: &Settings, timeouts: &Timeouts, review: &mut Revie
     names(settings, review);
     clocks(settings, timeouts, review);
     sizes(settings, review);
-    if settings.servers.is_empty() {
-        let remedy = "write at least one server; config/quickstart.yaml shows one";
-        review.problem(&Path::of(["mcpServers"]), "there is no server", remedy);
-    }
 }
 
 fn doors(settings: &Settings, review: &mut Review) {
@@ -67,41 +63,11 @@ fn names(settings: &Settings, review: &mut Review) {
         let what = "does not make names";
         let remedy = "write {server} and {tool} once each, and else only ASCII letters, digits, `_` and `-`";
         review.problem(&Path::of(["names", "template"]), what, remedy);
-        return;
-    }
-    for long in &settings.servers {
-        for short in settings.servers.iter().filter(|short| short.name != long.name) {
-            if meet(&settings.names.template, &short.name, &long.name) {
-                let (short, long) = (short.name.as_str(), long.name.as_str());
-                let what = format!(
-                    "a tool of `{long}` and one of `{short}` can get the same name from names.template"
-                );
-                let other = long.replace('_', "-");
-                let remedy = if other != long && !meet(&settings.names.template, short, &other) {
-                    format!("rename one of them, for example `{other}`")
-                } else {
-                    "rename one of them, or write another names.template".to_owned()
-                };
-                review.problem(&Path::of(["mcpServers"]).key(long), what, remedy);
-            }
-        }
-    }
-}
-
-/// Whether a tool of the server `short` can have the qualified name of one of `long`, as `b_c` of `a` and `c` of
-/// `a_b` do in `{server}_{tool}`: if what stands fixed at the tool's side for the one begins (or, with the tool
-/// first, ends) what stands there for the other. All servers share `/mcp`.
-fn meet(template: &str, short: &str, long: &str) -> bool {
-    let Some((before, after)) = template.split_once("{server}") else { return false };
-    match (before.split_once("{tool}"), after.split_once("{tool}")) {
-        (Some((_, between)), _) => format!("{between}{long}").ends_with(&format!("{between}{short}")),
-        (_, Some((between, _))) => format!("{long}{between}").starts_with(&format!("{short}{between}")),
-        (None, None) => false,
     }
 }
 
 /// Whether `{server}` and `{tool}` stand in it once each, among nothing but legal characters.
-fn is_template(template: &str) -> bool {
+pub(in crate::settings) fn is_template(template: &str) -> bool {
     let once = |part: &str| template.matches(part).count() == 1;
     let rest = template.replacen("{server}", "", 1).replacen("{tool}", "", 1);
     once("{server}")
@@ -128,26 +94,30 @@ fn clocks(settings: &Settings, timeouts: &Timeouts, review: &mut Review) {
             review.problem(&Path::of(path), "is zero", "write a time that something can happen in");
         }
     }
-    let servers = Path::of(["mcpServers"]);
-    for server in &settings.servers {
-        let own = &server.timeouts;
-        let path = servers.key(&server.name).key("timeouts");
-        for (key, span) in [
-            ("start", own.start),
-            ("list", own.list),
-            ("idle", own.idle),
-            ("input", own.input),
-            ("total", own.total),
-        ] {
-            if span == Duration::ZERO && review.is_sound(&Path::of(["timeouts", key])) {
-                review.problem(&path.key(key), "is zero", "write a time that something can happen in");
-            }
-        }
-    }
     not_over(review, (["sessions", "idle"], sessions.idle), (["sessions", "maxAge"], sessions.max_age));
     not_over(review, (["timeouts", "idle"], timeouts.idle.0), (["timeouts", "total"], timeouts.total.0));
     not_over(review, (["streams", "grace"], streams.grace), (["timeouts", "idle"], timeouts.idle.0));
     not_over(review, (["streams", "retry"], streams.retry), (["streams", "retention"], streams.retention));
+}
+
+/// The clocks of these servers; a zero that stands under `timeouts` is said there.
+pub(super) fn server_clocks(servers: &[ServerSettings], timeouts: &Timeouts, review: &mut Review) {
+    let root = Path::of(["mcpServers"]);
+    for server in servers {
+        let own = &server.timeouts;
+        let path = root.key(&server.name).key("timeouts");
+        for (key, span, of_all) in [
+            ("start", own.start, timeouts.start.0),
+            ("list", own.list, timeouts.list.0),
+            ("idle", own.idle, timeouts.idle.0),
+            ("input", own.input, timeouts.input.0),
+            ("total", own.total, timeouts.total.0),
+        ] {
+            if span == Duration::ZERO && of_all != Duration::ZERO {
+                review.problem(&path.key(key), "is zero", "write a time that something can happen in");
+            }
+        }
+    }
 }
 
 fn sizes(settings: &Settings, review: &mut Review) {

@@ -65,7 +65,7 @@ a default. `$${` is a literal `${`. A variable that is not set is a problem. Val
 - **Durations** have a unit: `200ms`, `30s`, `10m`, `4h`, `1h30m`, `7d`.
 - **Sizes** are bytes, or have a unit: `64KiB`, `8MiB`, `1GiB` (also `kB`, `MB`, `GB` in thousands).
 - **Secrets** are a value, `${NAME}`, or `{ file: PATH }`.
-- **Paths**: `~` is the home directory, and a relative path begins at the config file.
+- **Paths**: `~` is the home directory, and a relative path begins at the file it stands in.
 - **Patterns**: `*` stands for any text.
 ";
 

@@ -7,7 +7,7 @@ use crate::settings::servers::TimeoutSettings;
 use crate::settings::units::Span;
 
 /// How long servers may take.
-#[derive(Debug, Deserialize, Serialize, JsonSchema)]
+#[derive(Clone, Debug, Deserialize, Serialize, JsonSchema)]
 #[serde(rename_all = "camelCase", deny_unknown_fields, default)]
 pub struct Timeouts {
     /// From start to the answer of `initialize`; a first run that downloads a package needs time.
