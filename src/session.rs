@@ -4,6 +4,7 @@
 //! type `A`; this module only makes sure that it ends with the session.
 
 mod adopt;
+mod by_store_name;
 mod caps;
 mod end_reason;
 pub mod event;

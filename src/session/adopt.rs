@@ -72,6 +72,7 @@ impl<A: Attachment> Sessions<A> {
         self.metrics.session_adopted(session.revision().as_str());
         self.metrics.cluster().transferred(Transfer::Adopted);
         tracing::info!(session.id = session.id.short_hash(), epoch = epoch.0, "took a session over");
+        self.by_store_name.put(&session);
         if let Some(before) = self.live.insert(id, session.clone()) {
             // It was here in an earlier epoch, and lost meanwhile.
             if let Place::Named(_, cap) = &before.place {

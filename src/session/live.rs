@@ -234,11 +234,6 @@ impl<A> Session<A> {
         }
     }
 
-    /// Whether it is the session of this name in the store.
-    pub(super) fn is_stored_as(&self, key: &SessionKey) -> bool {
-        self.stored().is_some_and(|(own, _)| own == key)
-    }
-
     /// Notes that the store refused a write: another replica owns it, or it has ended.
     pub(super) fn lose(&self) {
         self.lost.store(true, Relaxed);

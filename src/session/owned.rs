@@ -110,8 +110,10 @@ impl<A: Attachment> Sessions<A> {
             }
         };
         let _ = session.owned.set(owned);
+        self.by_store_name.put(session);
         // If it ended meanwhile, nobody saw what is to be given up.
         if session.ended.is_cancelled() {
+            self.by_store_name.take(session);
             self.disown(session);
             return Err(AdoptError::Raced);
         }

@@ -45,8 +45,7 @@ impl<A: Attachment> Sessions<A> {
 
     /// A peer cannot reach this replica and asks for a session: it is given up if nothing runs in it.
     pub async fn give_up(&self, key: &SessionKey) {
-        let wanted = self.all().into_iter().find(|session| session.is_stored_as(key));
-        match wanted {
+        match self.by_store_name.find(key) {
             Some(session) if session.is_implicit() => {
                 self.end_if_idle(&session, EndReason::Released).await;
             }
@@ -81,8 +80,7 @@ impl<A: Attachment> Sessions<A> {
     /// A session was ended by another replica's hand.
     pub fn ended_elsewhere(&self, key: &SessionKey) {
         self.routes.forget(key);
-        let ended = self.all().into_iter().find(|session| session.is_stored_as(key));
-        if let Some(session) = ended {
+        if let Some(session) = self.by_store_name.find(key) {
             self.part_with(&session, EndReason::Lost);
         }
     }
@@ -105,8 +103,7 @@ impl<A: Attachment> Sessions<A> {
         let expired = self.stores.sessions.take_expired(most).await?;
         let mut elsewhere = Vec::with_capacity(expired.len());
         for (key, record) in expired {
-            let here = self.all().into_iter().find(|session| session.is_stored_as(&key));
-            match here {
+            match self.by_store_name.find(&key) {
                 // Its links take leave themselves.
                 Some(session) => {
                     let reason = self.expired(&session).unwrap_or(EndReason::Idle);

@@ -6,6 +6,7 @@ use std::time::{Duration, Instant};
 
 use tokio_util::task::TaskTracker;
 
+use super::by_store_name::ByStoreName;
 use super::caps::{Caps, PrincipalCap};
 use super::end_reason::EndReason;
 use super::heartbeat::PeersSeen;
@@ -29,6 +30,7 @@ const SWEEP_FOR_PLACE: Duration = Duration::from_secs(1);
 /// All live sessions of this process.
 pub struct Sessions<A> {
     pub(super) live: Registry<SessionId, Arc<Session<A>>>,
+    pub(super) by_store_name: ByStoreName<A>,
     implicit: ImplicitSessions<A>,
     pub(super) caps: Caps,
     /// Numbers the implicit sessions that are for one call only.
@@ -92,6 +94,7 @@ impl<A: Attachment> Sessions<A> {
     ) -> Self {
         Self {
             live: Registry::new(),
+            by_store_name: ByStoreName::new(),
             implicit: ImplicitSessions::new(&settings),
             caps: Caps::new(settings.max, settings.max_per_principal),
             alone: AtomicU64::new(0),
@@ -153,6 +156,7 @@ impl<A: Attachment> Sessions<A> {
         let session =
             Session::new(id.clone(), binding, greeting, Epoch::FIRST, Arc::new(streams), place, attached);
         let session = Arc::new(session);
+        self.by_store_name.put(&session);
         self.live.insert(id, session.clone());
         Ok(session)
     }
@@ -277,6 +281,7 @@ impl<A: Attachment> Sessions<A> {
 
     /// The same for one that is not found by its id any more.
     pub(super) fn take_apart(&self, session: &Session<A>, cap: PrincipalCap, reason: EndReason) {
+        self.by_store_name.take(session);
         self.caps.give_back(cap);
         session.shut();
         session.ended.cancel();
@@ -331,6 +336,8 @@ impl<A: Attachment> Sessions<A> {
     /// Tells all who still hold an implicit session that it is over.
     fn over(&self, session: &Session<A>, reason: EndReason) {
         session.ended.cancel();
+        // After it is said to have ended: whoever is about to put it in looks at that.
+        self.by_store_name.take(session);
         session.attached.on_end(reason);
         self.metrics.implicit_closed();
         if reason != EndReason::Lost {

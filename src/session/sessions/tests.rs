@@ -177,3 +177,32 @@ async fn others_do_not_find_a_session() {
     }
     assert!(sessions.find(&session.id, &binding(1)).await.is_some());
 }
+
+/// Each message of the change bus names one session, and most name none that is here: what is done with them must not
+/// grow with what lives here. A look through all of them would take minutes here.
+#[tokio::test]
+async fn news_of_other_sessions_cost_the_same_however_many_live_here() {
+    let settings = SessionSettings { max_per_principal: 20_000, ..SessionSettings::default() };
+    let sessions = sessions(Arc::default(), settings);
+    let mut own = Vec::new();
+    for _ in 0..10_000 {
+        own.push(open(&sessions, 1).await.unwrap());
+    }
+    assert_eq!(sessions.by_store_name.len(), 10_000);
+    let began = Instant::now();
+    for n in 0..10_000u32 {
+        let mut name = [0; 32];
+        name.iter_mut().zip(n.to_be_bytes()).for_each(|(to, from)| *to = from);
+        sessions.ended_elsewhere(&SessionKey(name));
+        sessions.give_up(&SessionKey(name)).await;
+    }
+    let took = began.elapsed();
+    assert!(took < Duration::from_secs(3), "20,000 names took {took:?}");
+    // And those that are here are found.
+    let key = own[0].store_key().unwrap().clone();
+    sessions.ended_elsewhere(&key);
+    assert!(own[0].ended.is_cancelled());
+    assert!(sessions.by_store_name.find(&key).is_none());
+    sessions.end(&own[1], EndReason::Delete).await;
+    assert_eq!((sessions.by_store_name.len(), sessions.len()), (9998, 9998));
+}
