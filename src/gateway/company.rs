@@ -169,7 +169,8 @@ impl Peering {
     /// The way to the others.
     pub(super) fn forwarder(&self) -> Forwarder {
         // Nobody waits for its connections: they are kept open for what may come, and end with the process.
-        let client = PeerClient::new(self.identity.clone(), ClientLimits::default(), TaskTracker::new());
+        let limits = ClientLimits::within(self.lease);
+        let client = PeerClient::new(self.identity.clone(), limits, TaskTracker::new());
         Forwarder::new(client, self.this.clone(), self.keys.clone(), self.lease)
     }
 

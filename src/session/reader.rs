@@ -78,7 +78,10 @@ impl Reader {
         // session, the caller can be answered here only, and gets no id to come back with.
         let beginning = if stream.resumable { Hold::Free } else { hold(stream.log.began) };
         let began = stream.log.began;
-        let is_known = stream.resumable || journal.is_none_or(|journal| journal.knows(self.stream, began));
+        // That of a standalone GET can be come back with whatever the log knows.
+        let is_known = stream.resumable
+            || stream.role == StreamRole::Get
+            || journal.is_none_or(|journal| journal.knows(self.stream, began));
         // What the caller must wait for.
         let mut held = None;
         if beginning == Hold::Held && slot.ending != Some(Ending::Plain) {

@@ -33,6 +33,8 @@ pub(super) struct Connection {
     /// Requests so far.
     begun: AtomicUsize,
     retired: AtomicBool,
+    /// The peer has not answered a ping for as long as there is between two: it may be gone or stopped.
+    silent: AtomicBool,
     /// Answers that did not come whole; looked after until they end.
     flows: Mutex<Vec<Weak<Flow>>>,
 }
@@ -73,6 +75,7 @@ impl Connection {
             long: AtomicUsize::new(0),
             begun: AtomicUsize::new(0),
             retired: AtomicBool::new(false),
+            silent: AtomicBool::new(false),
             flows: Mutex::new(Vec::new()),
         })
     }
@@ -96,6 +99,12 @@ impl Connection {
 
     pub(super) fn is_retired(&self) -> bool {
         self.retired.load(Relaxed)
+    }
+
+    /// Whether it is doubtful that the peer is there: nothing is sent on it that could go by another connection, since
+    /// what was sent and is not answered may have run.
+    pub(super) fn is_silent(&self) -> bool {
+        self.silent.load(Relaxed)
     }
 
     /// How many requests run.
@@ -147,12 +156,16 @@ pub(super) async fn drive(
             pong = pong(&mut pings), if asked.is_some() => {
                 if pong.is_err() { break }
                 (asked, answered) = (None, Instant::now());
+                connection.silent.store(false, Relaxed);
             }
             _ = tick.tick() => {
                 match asked {
                     Some(at) if Instant::elapsed(&at) >= limits.pong => {
                         tracing::warn!("a peer does not answer any more; the connection to it is closed");
                         break;
+                    }
+                    Some(at) if Instant::elapsed(&at) >= limits.ping => {
+                        connection.silent.store(true, Relaxed);
                     }
                     None if answered.elapsed() >= limits.ping && pings.send_ping(Ping::opaque()).is_ok() => {
                         asked = Some(Instant::now());

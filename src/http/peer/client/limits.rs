@@ -41,6 +41,21 @@ pub struct ClientLimits {
 
 // === impl ClientLimits ===
 
+impl ClientLimits {
+    /// The bounds where an owner that is silent for a `lease` is taken for dead: whoever waits for it is to know soon
+    /// enough to go on elsewhere then, and not before it could have been busy only.
+    pub fn within(lease: Duration) -> Self {
+        let least = Self::default();
+        Self {
+            connect: least.connect.min(lease / 4),
+            handshake: least.handshake.min(lease / 4),
+            ping: least.ping.min(lease / 8),
+            pong: least.pong.min(lease * 5 / 8),
+            ..least
+        }
+    }
+}
+
 impl Default for ClientLimits {
     fn default() -> Self {
         Self {

@@ -103,7 +103,8 @@ impl Pool {
         lanes.sort_out(limits.connections);
         let lane = lanes.of(kind);
         let spread = if kind == Kind::Call { limits.spread } else { 1 };
-        let best = lane.connections.iter().min_by_key(|connection| connection.open());
+        let talking = lane.connections.iter().filter(|connection| !connection.is_silent());
+        let best = talking.min_by_key(|connection| connection.open());
         let crowded = best.is_some_and(|best| best.open() >= limits.crowd && lane.connections.len() < spread);
         let wants_more = crowded || best.is_none_or(|best| best.is_nearly_full());
         let seat = best.and_then(Connection::seat);
