@@ -47,7 +47,7 @@ impl<A: Attachment> Sessions<A> {
             Ok(generation) => {
                 if tenure.extended(asked, generation) == Seen::Anew {
                     tracing::warn!(
-                        "the session store has lost what it held; sessions are written to it again"
+                        "the session store began anew or is another server, and may have lost what it held; sessions that it does not have are written to it again"
                     );
                     self.reconcile(true).await?;
                 }

@@ -2,7 +2,8 @@
 //!
 //! `MCPGATE_CHAOS_SECONDS` says how long the blows fall (20 by default), `MCPGATE_CHAOS_SEED` which ones; the seed of a
 //! run is printed. `MCPGATE_CHAOS_SESSIONS` says how many sessions call (25 by default), each with an open stream and
-//! two and a half calls a second; `MCPGATE_PROGRAM` names another build of the program, for figures.
+//! two and a half calls a second; `MCPGATE_CHAOS_FAILOVERS` how often the store fails over (once by
+//! default); `MCPGATE_PROGRAM` names another build of the program, for figures.
 
 use std::net::SocketAddr;
 use std::time::{Duration, Instant};
@@ -13,9 +14,9 @@ use rustix::process::Signal;
 use crate::balancer::{Balancer, Kind};
 use crate::binary::Binary;
 use crate::fault_proxy::{Fault, FaultProxy};
-use crate::fleet::{Berth, Fleet};
+use crate::fleet::{Berth, Fleet, at};
 use crate::http_server::HttpServer;
-use crate::redis_server::{RedisServer, free_port};
+use crate::redis_server::{RedisServer, WatchedRedis, free_port};
 use crate::steady::{Load, Outcome, counting_server};
 
 /// How often each session calls.
@@ -132,7 +133,7 @@ async fn nothing_is_doubled_or_lost_under_blows() {
     let mut fleet = fleet(&server, redis);
     let way = || FaultProxy::start(fleet.redis.port);
     let ways = <[FaultProxy; 3]>::from(tokio::join!(way(), way(), way()));
-    let berths = ways.each_ref().map(|way| Berth { ports: ports(), redis: way.port, ..fleet.berth() });
+    let berths = ways.each_ref().map(|way| Berth { ports: ports(), redis: at(way.port), ..fleet.berth() });
     let mut replicas: Vec<Binary> = Vec::new();
     for berth in &berths {
         replicas.push(fleet.starting(berth).await);
@@ -185,4 +186,43 @@ async fn nothing_is_doubled_or_lost_under_blows() {
     assert!(load.calls() > before, "calls go on");
     let last = load.last(sessions);
     assert!(last.iter().all(|outcome| *outcome == Outcome::Result), "it heals by itself: {last:?}");
+}
+
+/// case-J01: the store fails over under load, again and again. Calls may be refused meanwhile; none runs twice, none is
+/// without an end, and no session is lost, since their owners live.
+#[tokio::test(flavor = "multi_thread")]
+async fn failovers_of_the_store_lose_no_session() {
+    let server = counting_server().await;
+    let WatchedRedis { master, replica, sentinel } = WatchedRedis::start().await;
+    let fleet = fleet(&server, master);
+    let watched = format!("sentinel: {{ master: gate, urls: ['redis://127.0.0.1:{}'] }}", sentinel.port);
+    let berth = || Berth { ports: ports(), redis: watched.clone(), ..fleet.berth() };
+    let berths = [berth(), berth(), berth()];
+    let [a, b, c] = &berths;
+    let (a, b, c) = tokio::join!(fleet.replica_at(a), fleet.replica_at(b), fleet.replica_at(c));
+    let balancer = Balancer::start(Kind::Haproxy, &berths.each_ref().map(|berth| berth.ports)).await;
+    let sessions = sessions();
+    let load = Load::begin(balancer.address, sessions, EVERY).await;
+    let mut masters = [&fleet.redis, &replica];
+    for _ in 0..number("MCPGATE_CHAOS_FAILOVERS").unwrap_or(1) {
+        let [old, new] = masters;
+        tokio::time::sleep(BETWEEN).await;
+        old.wait_for(&["INFO", "replication"], "state=online").await;
+        let failing_over = Instant::now();
+        sentinel.wait_for(&["SENTINEL", "FAILOVER", WatchedRedis::MASTER], "ok").await;
+        new.wait_for(&["INFO", "replication"], "role:master").await;
+        old.wait_for(&["INFO", "replication"], "master_link_status:up").await;
+        println!("failed over in {:?}, {} calls so far", failing_over.elapsed(), load.calls());
+        masters = [new, old];
+    }
+    for replica in [&a, &b, &c] {
+        replica.await_readyz(|status, said| status == StatusCode::OK && said.contains("[+]lease")).await;
+    }
+    tokio::time::sleep(BETWEEN).await;
+    load.end().await;
+    let wrong = load.audit(&server, |outcome| !matches!(outcome, Outcome::Wrong(_)));
+    assert!(wrong.is_empty(), "{wrong}");
+    let last = load.last(sessions);
+    assert!(last.iter().all(|outcome| *outcome == Outcome::Result), "it heals by itself: {last:?}");
+    assert_eq!(server.sessions().len(), sessions, "each session had one at the server, all the time");
 }

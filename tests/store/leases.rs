@@ -12,7 +12,7 @@ const LONG: Duration = Duration::from_secs(60);
 /// Short beside a test's patience.
 const SHORT: Duration = Duration::from_millis(30);
 
-fn lease(name: &str) -> Lease {
+pub(crate) fn lease(name: &str) -> Lease {
     Lease {
         replica: replica(name),
         address: "10.0.0.1:8081".into(),

@@ -36,9 +36,14 @@ pub(crate) struct Fleet {
 pub(crate) struct Berth {
     /// For callers and for operators; port 0 takes a free one.
     pub(crate) ports: [SocketAddr; 2],
-    /// Where it finds Redis.
-    pub(crate) redis: u16,
+    /// What its config says of where Redis is.
+    pub(crate) redis: String,
     pub(crate) key: &'static str,
+}
+
+/// What a config says of a Redis at this port.
+pub(crate) fn at(port: u16) -> String {
+    format!("url: 'redis://127.0.0.1:{port}'")
 }
 
 // === impl Fleet ===
@@ -62,7 +67,7 @@ impl Fleet {
     /// Where a replica is if nothing else is wanted.
     pub(crate) fn berth(&self) -> Berth {
         let free = SocketAddr::from(([127, 0, 0, 1], 0));
-        Berth { ports: [free, free], redis: self.redis.port, key: KEY }
+        Berth { ports: [free, free], redis: at(self.redis.port), key: KEY }
     }
 
     /// Starts a replica; it may go on with the sessions of others when this returns.
@@ -82,7 +87,7 @@ impl Fleet {
         let folder = tempfile::tempdir().unwrap();
         std::fs::write(folder.path().join("cluster-keys"), format!("{}\n", berth.key)).unwrap();
         let config = format!(
-            "store: {{ redis: {{ url: 'redis://127.0.0.1:{}', timeout: {}ms }} }}\n\
+            "store: {{ redis: {{ {}, timeout: {}ms }} }}\n\
              cluster: {{ listen: '127.0.0.1:0', advertise: '127.0.0.1:0', keys: {{ file: cluster-keys }}, lease: {}ms }}\n{}",
             berth.redis,
             self.lease.as_millis() * 3 / 10,

@@ -35,7 +35,7 @@ pub(crate) struct RedisServer {
 pub(crate) struct WatchedRedis {
     pub(crate) master: RedisServer,
     pub(crate) replica: RedisServer,
-    sentinel: RedisServer,
+    pub(crate) sentinel: RedisServer,
 }
 
 /// A cluster of three masters.

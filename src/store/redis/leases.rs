@@ -119,11 +119,12 @@ impl Leases for RedisLeases {
     }
 }
 
-/// A generation as the scripts give it: its name, when it began and what time it is, in milliseconds.
+/// A generation as the scripts give it: its name, when it began, the run of the server it began at, and what time it
+/// is; times in milliseconds.
 fn generation(text: &str) -> Option<Generation> {
     let mut words = text.split(' ');
-    let name = words.next()?;
-    let (began, now): (u64, u64) = (words.next()?.parse().ok()?, words.next()?.parse().ok()?);
+    let (name, began, _server, now) = (words.next()?, words.next()?, words.next()?, words.next()?);
+    let (began, now): (u64, u64) = (began.parse().ok()?, now.parse().ok()?);
     Some(Generation { name: name.into(), age: Duration::from_millis(now.saturating_sub(began)) })
 }
 

@@ -1,10 +1,12 @@
 //! A master that sentinels watch: found by them, and found again after a failover.
 
+use mcpgate::store::leases::{Counts, Leases as _};
 use mcpgate::store::redis::{StoreState, Why};
 use mcpgate::store::sessions::{Change, SessionStore as _};
-use mcpgate::store::{Epoch, StoreError};
+use mcpgate::store::{Epoch, ReplicaId, StoreError};
 
-use super::Replica;
+use super::{Replica, SOON};
+use crate::leases::lease;
 use crate::redis_server::WatchedRedis;
 use crate::{key, record};
 
@@ -15,7 +17,8 @@ async fn the_new_master_is_found_after_a_failover() {
     let replica = Replica::of(&redis.settings());
     replica.is_connected().await;
     replica.store.create(key(1), record("a")).await.expect("created");
-    redis.replica.wait_for(&["DBSIZE"], "int(2)").await;
+    let before = replica.leases.take(lease("a"), SOON).await.expect("taken");
+    redis.replica.wait_for(&["EXISTS", "mcpgate:{replicas}:generation"], "int(1)").await;
     redis.master.stop().await;
     let why = replica.is(|state| matches!(state, StoreState::Unreachable { .. })).await;
     assert!(
@@ -25,6 +28,8 @@ async fn the_new_master_is_found_after_a_failover() {
     redis.failed_over().await;
     replica.is_connected().await;
     replica.store.change(key(1), Epoch::FIRST, Change::Initialized).await.expect("it goes on");
+    let after = replica.leases.extend(ReplicaId("a".into()), Counts::default(), SOON).await.expect("kept");
+    assert_ne!(before.name, after.name, "the new master may not have the last writes");
     redis.master.begin().await;
     // For a while it takes itself for a master still; who starts now believes the sentinels.
     let fresh = Replica::of(&redis.settings());

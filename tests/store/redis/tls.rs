@@ -14,7 +14,7 @@ use crate::redis_server::{RedisServer, free_port};
 const PASSWORD: &str = "s3cret-canary";
 
 /// What docs/ tell operators to allow.
-const RIGHTS: &str = "~mcpgate:* &mcpgate:* -@all +eval +evalsha +exists +get +setnx +set +hget +hset +hmget +hgetall \
+const RIGHTS: &str = "~mcpgate:* &mcpgate:* -@all +eval +evalsha +exists +get +set +hget +hset +hmget +hgetall \
                       +hdel +del +pexpire +pexpireat +pttl +zadd +zrem +zrangebyscore +xadd +xdel +xrange +sadd +srem \
                       +smembers +time +role +ping +publish +subscribe +hello +info +select";
 
