@@ -5,6 +5,7 @@
     clippy::panic,
     clippy::indexing_slicing,
     clippy::needless_pass_by_value,
+    clippy::print_stderr,
     reason = "a test stops where it fails, and its helpers read better without borrows"
 )]
 

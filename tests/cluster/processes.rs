@@ -5,6 +5,7 @@ use std::time::{Duration, Instant};
 use http::{Method, StatusCode};
 use rustix::process::Signal;
 use serde_json::{Value, json};
+use tokio_util::task::TaskTracker;
 
 use crate::binary::Binary;
 use crate::client::{Answer as Answered, Client, Stream, request, tool};
@@ -204,7 +205,7 @@ async fn a_paused_owner_is_fenced() {
     a.process.signal(Signal::STOP);
     let paused = Instant::now();
     // It lies in the socket of the paused replica until that goes on.
-    let late = tokio::spawn({
+    let late = TaskTracker::new().spawn({
         let client = client.clone();
         async move {
             let answer = client.post(&request(2, "tools/call", tool("mcp_u1_echo", json!({"n": 2})))).await;

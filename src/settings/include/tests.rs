@@ -1,7 +1,5 @@
 //! Patterns: what they match, and what they leave.
 
-#![expect(clippy::unwrap_used, reason = "a test may fail this way")]
-
 use super::*;
 
 #[test]
