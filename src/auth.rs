@@ -12,6 +12,7 @@ mod api_key;
 pub mod challenge;
 mod credential;
 mod jwt;
+mod key_client;
 mod keyring;
 mod keys;
 pub mod metadata;
@@ -21,16 +22,17 @@ mod verified;
 use std::fmt;
 use std::net::SocketAddr;
 use std::sync::Arc;
-use std::time::{Duration, SystemTime};
+use std::time::SystemTime;
 
 use http::HeaderMap;
 use tokio_util::task::TaskTracker;
 
+pub use key_client::{KeyClient, NoKeyClient};
 pub use keyring::Pace;
 pub use refusal::{Refusal, RefusalKind};
 
 use crate::settings::AuthSettings;
-use crate::settings::auth::Anonymous;
+use crate::settings::auth::{Anonymous, JwksSource};
 use crate::telemetry::Metrics;
 use crate::tenancy::Principal;
 use api_key::ApiKeys;
@@ -82,36 +84,26 @@ pub enum Unusable {
         "issuer {0}: `audiences` is empty, so that no token could be accepted; list the URL of this gateway"
     )]
     NoAudience(String),
+    /// Keys are to be fetched, and there is nothing to fetch them with.
+    #[error(transparent)]
+    NoKeyClient(#[from] NoKeyClient),
     /// Several tenants and no claim that tells which.
     #[error("issuer {0}: several `tenants` but no `tenantClaim` that tells which of them a token is for")]
     NoTenantClaim(String),
-}
-
-/// An HTTP client that is fit to fetch keys: it gives up soon and follows no redirect, so that an issuer's address
-/// in the config is the only one that is ever asked.
-///
-/// # Errors
-/// If the platform's roots of trust cannot be loaded.
-pub fn key_client() -> reqwest::Result<reqwest::Client> {
-    reqwest::Client::builder()
-        .connect_timeout(Duration::from_secs(2))
-        .timeout(Duration::from_secs(5))
-        .redirect(reqwest::redirect::Policy::none())
-        .build()
 }
 
 // === impl Authenticator ===
 
 impl Authenticator {
     /// An authenticator for these ways in. Nothing is fetched before the first token needs it; fetches run on
-    /// `tasks`, by `client` (see [`key_client`]).
+    /// `tasks`, by `client`.
     ///
     /// # Errors
     /// [`Unusable`] if nobody could come in, or an issuer's settings cannot be kept.
     pub fn new(
         settings: &AuthSettings,
         reach: Reach,
-        client: reqwest::Client,
+        client: KeyClient,
         tasks: TaskTracker,
         metrics: Arc<Metrics>,
     ) -> Result<Self, Unusable> {
@@ -125,7 +117,7 @@ impl Authenticator {
     pub fn paced(
         settings: &AuthSettings,
         reach: Reach,
-        client: reqwest::Client,
+        client: KeyClient,
         tasks: TaskTracker,
         metrics: Arc<Metrics>,
         pace: Pace,
@@ -142,6 +134,10 @@ impl Authenticator {
             }
             // The operator's word: a key file may be empty for a while, after its last key was taken out.
             tracing::warn!("no API key and no issuer is listed: every caller is refused until one is");
+        }
+        if settings.jwt.iter().any(|issuer| matches!(issuer.jwks, JwksSource::Url(_))) {
+            // Said now, not when the first token comes.
+            client.get()?;
         }
         let fetching = Fetching { client, tasks, metrics: Arc::clone(&metrics), pace };
         Ok(Self {

@@ -136,7 +136,9 @@ impl Gateway {
             Watch::Program(program) => Guard::new(program, tasks.clone()),
             Watch::Nobody => Guard::none(),
         };
-        let connector = Connector::new(HttpClient::new(), guard, tasks.clone(), metrics.clone())
+        let client = HttpClient::new();
+        client.warn_of_missing_roots(&settings.servers);
+        let connector = Connector::new(client, guard, tasks.clone(), metrics.clone())
             .with_patience(Patience::within(settings.shutdown.children));
         let keys = SharedKeys::new(sealer, membership.keys.clone(), peering.as_ref());
         let relay = Relay::new(

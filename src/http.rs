@@ -37,7 +37,7 @@ use tokio_util::task::TaskTracker;
 use tower_http::catch_panic::CatchPanicLayer;
 use url::Url;
 
-use crate::auth::{Authenticator, Reach, Unusable, key_client};
+use crate::auth::{Authenticator, KeyClient, Reach, Unusable};
 use crate::relay::Relay;
 use crate::settings::{AuthSettings, LimitSettings, Settings};
 use crate::telemetry::Metrics;
@@ -51,9 +51,6 @@ pub enum BuildError {
     /// No way in, or one that cannot be kept.
     #[error(transparent)]
     Auth(#[from] Unusable),
-    /// The HTTP client for keys.
-    #[error("the HTTP client for issuers' keys could not be made: {0}")]
-    KeyClient(#[from] reqwest::Error),
     /// The key that other replicas know this one by.
     #[error(transparent)]
     Identity(#[from] peer::NoIdentity),
@@ -169,9 +166,8 @@ impl Admission {
         tasks: &TaskTracker,
         metrics: &Arc<Metrics>,
     ) -> Result<Self, BuildError> {
-        let client = key_client()?;
         let authenticator =
-            Authenticator::new(&settings.auth, reach, client, tasks.clone(), metrics.clone())?;
+            Authenticator::new(&settings.auth, reach, KeyClient::default(), tasks.clone(), metrics.clone())?;
         let authenticator = Arc::new(authenticator);
         Ok(Self { auth: settings.auth.clone(), authenticator, origins: Origins::new(settings, reach) })
     }

@@ -53,7 +53,7 @@ impl Issuers {
             let keyring = Keyring::new(&settings.issuer, settings.jwks.clone(), allowed, fetching.clone());
             Ok(Issuer { settings: settings.clone(), keyring })
         });
-        Ok(Self { issuers: issuers.collect::<Result<_, _>>()?, verified: VerifiedTokens::new() })
+        Ok(Self { issuers: issuers.collect::<Result<_, Unusable>>()?, verified: VerifiedTokens::new() })
     }
 
     /// Their names.

@@ -1,7 +1,6 @@
 //! Gets the keys of one issuer and keeps them fresh: one fetch at a time, with a pause between two, and the old
 //! keys while a fetch fails.
 
-use std::error::Error;
 use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
@@ -13,6 +12,7 @@ use tokio::sync::watch;
 use tokio::time::Instant;
 use tokio_util::task::TaskTracker;
 
+use super::key_client::{KeyClient, NoKeyClient, causes};
 use super::keys::{Key, KeySet, NoKey, NotAKeySet};
 use crate::settings::auth::JwksSource;
 use crate::store::lock;
@@ -39,7 +39,7 @@ pub struct Pace {
 /// What all keyrings fetch with.
 #[derive(Clone)]
 pub(super) struct Fetching {
-    pub(super) client: reqwest::Client,
+    pub(super) client: KeyClient,
     pub(super) tasks: TaskTracker,
     pub(super) metrics: Arc<Metrics>,
     pub(super) pace: Pace,
@@ -94,6 +94,8 @@ enum FetchError {
     TooLarge,
     #[error("there was no answer in time")]
     Timeout,
+    #[error(transparent)]
+    NoClient(#[from] NoKeyClient),
     #[error(transparent)]
     Document(#[from] NotAKeySet),
 }
@@ -245,7 +247,7 @@ impl Keyring {
                 while file.read_buf(&mut document).await? > 0 {}
             }
             JwksSource::Url(url) => {
-                let mut response = self.fetching.client.get(url.clone()).send().await?;
+                let mut response = self.fetching.client.get()?.get(url.clone()).send().await?;
                 if response.status() != reqwest::StatusCode::OK {
                     return Err(FetchError::Status(response.status().as_u16()));
                 }
@@ -278,13 +280,6 @@ impl Drop for Ending {
 
 impl From<reqwest::Error> for FetchError {
     fn from(error: reqwest::Error) -> Self {
-        let error = error.without_url();
-        let mut text = error.to_string();
-        let mut cause = error.source();
-        while let Some(error) = cause {
-            text = format!("{text}: {error}");
-            cause = error.source();
-        }
-        Self::Transport(text)
+        Self::Transport(causes(&error.without_url()))
     }
 }

@@ -292,7 +292,7 @@ impl Gate {
     pub fn paced(settings: &AuthSettings, pace: Pace) -> Self {
         Log::keep();
         let metrics = Arc::new(Metrics::default());
-        let client = mcpgate::auth::key_client().unwrap();
+        let client = mcpgate::auth::KeyClient::default();
         let (tasks, ours) = (TaskTracker::new(), Arc::clone(&metrics));
         let authenticator = Authenticator::paced(settings, Reach::Loopback, client, tasks, ours, pace)
             .expect("good settings");

@@ -16,7 +16,7 @@ use tokio_util::task::TaskTracker;
 use crate::support::*;
 
 fn build(settings: &AuthSettings, reach: Reach) -> Result<Authenticator, Unusable> {
-    let client = mcpgate::auth::key_client().unwrap();
+    let client = mcpgate::auth::KeyClient::default();
     Authenticator::new(settings, reach, client, TaskTracker::new(), Arc::new(Metrics::default()))
 }
 

@@ -199,3 +199,52 @@ fn a_log_filter_that_cannot_be_read_is_a_mistake() {
     let output = mcpgate(&["serve", "--", "true"]).env("MCPGATE_LOG", "=loud=").output().unwrap();
     assert!(mistake(&output).contains("MCPGATE_LOG"), "{output:?}");
 }
+
+/// Starts it as in an image that holds nothing but the program; gives the line that `find` knows.
+fn without_certificates(args: &[&str], find: &str) -> String {
+    use std::io::{BufRead as _, BufReader};
+    let mut command = mcpgate(args);
+    command.env("SSL_CERT_FILE", "/no/such/file").env("SSL_CERT_DIR", "/no/such/folder");
+    let mut child = command.stderr(Stdio::piped()).spawn().unwrap();
+    let mut said: Vec<String> = Vec::new();
+    // It says something within moments, or ends.
+    for line in BufReader::new(child.stderr.take().unwrap()).lines().map_while(Result::ok) {
+        said.push(line);
+        if said.last().is_some_and(|line| line.contains(find) || line.contains("serving at")) {
+            break;
+        }
+    }
+    // It may have ended by itself.
+    let _ = child.kill();
+    child.wait().unwrap();
+    let found = said.iter().find(|line| line.contains(find)).cloned();
+    found.unwrap_or_else(|| panic!("no line with {find}: {said:#?}"))
+}
+
+#[test]
+fn it_serves_without_ca_certificates_where_none_is_needed() {
+    let doors = ["--listen", "127.0.0.1:0", "--admin", "off"];
+    let serve = |rest: &[&'static str], find: &str| {
+        without_certificates(&[&["serve"][..], &doors, rest].concat(), find)
+    };
+    serve(&["--", "sleep", "1000"], "serving at http://127.0.0.1");
+    let warned =
+        serve(&["--url", "https://a.example.com/mcp"], "a server with an https URL cannot be reached");
+    assert!(warned.contains("SSL_CERT_FILE") && warned.contains("a-example-com"), "{warned}");
+}
+
+#[test]
+fn it_says_what_to_do_if_ca_certificates_are_needed_and_missing() {
+    let config = Config::of(
+        "\
+listen: 127.0.0.1:0
+admin: { listen: off }
+auth: { jwt: [ { issuer: https://id.example.com, jwksUrl: https://id.example.com/jwks, audiences: [a], algorithms: [RS256] } ] }
+mcpServers: { a: { command: sleep } }
+",
+    );
+    let file = config.file();
+    let said = without_certificates(&["serve", "--config", file.to_str().unwrap()], "cannot be fetched");
+    assert!(said.contains("auth.jwt[].jwksUrl") && said.contains("SSL_CERT_FILE"), "{said}");
+    assert!(said.contains("jwksFile"), "{said}");
+}

@@ -12,6 +12,8 @@ use hyper_util::client::legacy::connect::HttpConnector;
 use hyper_util::rt::{TokioExecutor, TokioTimer};
 use rustls::{ClientConfig, RootCertStore};
 
+use crate::settings::ServerSettings;
+use crate::settings::servers::TransportSettings;
 use crate::upstream::Pace;
 
 /// How long one address may take to accept a connection.
@@ -33,6 +35,14 @@ const IDLE: Duration = Duration::from_secs(4);
 pub struct HttpClient {
     pub(super) client: Client<HttpsConnector<HttpConnector>, Full<Bytes>>,
     pub(super) pace: Pace,
+    roots: Roots,
+}
+
+/// Whether the system has CA certificates.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Roots {
+    Found,
+    Missing,
 }
 
 // === impl HttpClient ===
@@ -47,8 +57,9 @@ impl HttpClient {
         tcp.set_keepalive(Some(PROBE));
         tcp.set_keepalive_interval(Some(PROBE));
         tcp.set_keepalive_retries(Some(PROBES));
+        let (tls, roots) = tls();
         let connector = HttpsConnectorBuilder::new()
-            .with_tls_config(tls())
+            .with_tls_config(tls)
             .https_or_http()
             .enable_all_versions()
             .wrap_connector(tcp);
@@ -57,7 +68,26 @@ impl HttpClient {
             .timer(TokioTimer::new())
             .pool_idle_timeout(IDLE)
             .build(connector);
-        Self { client, pace: Pace::default() }
+        Self { client, pace: Pace::default(), roots }
+    }
+
+    /// Says which of these servers cannot be reached, if the system has no CA certificates to trust them by.
+    pub fn warn_of_missing_roots(&self, servers: &[Arc<ServerSettings>]) {
+        if self.roots == Roots::Found {
+            return;
+        }
+        for server in servers {
+            if let TransportSettings::Http(http) = &server.transport
+                && http.url.scheme() == "https"
+            {
+                let server = &*server.name;
+                tracing::warn!(
+                    server,
+                    "a server with an https URL cannot be reached: the system has no CA certificates; install them \
+                     (the package ca-certificates) or name a file of them in SSL_CERT_FILE"
+                );
+            }
+        }
     }
 
     /// The same pool, whose links wait like this between tries.
@@ -80,18 +110,19 @@ impl fmt::Debug for HttpClient {
     }
 }
 
-fn tls() -> ClientConfig {
+fn tls() -> (ClientConfig, Roots) {
     let builder = || {
         ClientConfig::builder_with_provider(Arc::new(rustls::crypto::aws_lc_rs::default_provider()))
             .with_safe_default_protocol_versions()
             .expect("the provider supports the default protocol versions")
     };
     match builder().with_native_roots() {
-        Ok(roots) => roots.with_no_client_auth(),
+        Ok(roots) => (roots.with_no_client_auth(), Roots::Found),
         Err(error) => {
             // Servers over plain HTTP work without; those over TLS fail with a message that says why.
-            tracing::warn!(%error, "the system has no CA certificates: servers with https URLs cannot be reached");
-            builder().with_root_certificates(RootCertStore::empty()).with_no_client_auth()
+            tracing::debug!(%error, "the system has no CA certificates");
+            let none = builder().with_root_certificates(RootCertStore::empty()).with_no_client_auth();
+            (none, Roots::Missing)
         }
     }
 }
