@@ -6,6 +6,7 @@
 mod adopt;
 mod by_store_name;
 mod caps;
+mod cursors;
 mod end_reason;
 pub mod event;
 pub mod heartbeat;

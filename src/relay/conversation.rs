@@ -8,6 +8,7 @@ use std::sync::{Arc, Mutex, OnceLock};
 use tokio_util::task::TaskTracker;
 
 use super::asks::Asks;
+use super::cursors::Cursors;
 use super::lanes::Lanes;
 use super::links::Links;
 use super::listen::SessionListens;
@@ -20,6 +21,7 @@ use super::tasks::Begun;
 use crate::catalog::Kind;
 use crate::session::EndReason;
 use crate::session::live::Attachment;
+use crate::store::sessions::StreamCursor;
 use crate::store::{ServerState, lock};
 use crate::upstream::Farewell;
 
@@ -36,6 +38,8 @@ pub struct Conversation {
     pub(super) room: Option<Arc<SessionRoom>>,
     /// By the caller's URI: the server, and the server's own URI.
     pub(super) subscriptions: Mutex<BTreeMap<String, Subscription>>,
+    /// Where their standalone streams stand.
+    pub(super) cursors: Cursors,
     pub(super) own_lists: OwnLists,
     /// The listens that are open for it.
     pub(super) listens: SessionListens,
@@ -89,6 +93,7 @@ impl Conversation {
             subscriptions: Mutex::default(),
             servers: Mutex::default(),
             before: Mutex::default(),
+            cursors: Cursors::default(),
             own_lists: OwnLists::default(),
             listens: SessionListens::default(),
             modern_lists: SessionLists::default(),
@@ -156,7 +161,21 @@ impl Attachment for Conversation {
     }
 
     fn servers(&self) -> BTreeMap<Box<str>, ServerState> {
-        lock(&self.servers).clone()
+        let mut servers = lock(&self.servers).clone();
+        for (name, state) in &mut servers {
+            state.cursor = self.cursors.at(name).or_else(|| state.cursor.take());
+        }
+        servers
+    }
+
+    fn take_cursors(&self) -> Vec<(Box<str>, StreamCursor)> {
+        let unwritten = self.cursors.take_unwritten();
+        let servers = lock(&self.servers);
+        let of = |(server, at): (Box<str>, Box<str>)| {
+            let session = servers.get(&server)?.session.clone();
+            Some((server, StreamCursor { session, at }))
+        };
+        unwritten.into_iter().filter_map(of).collect()
     }
 }
 

@@ -134,11 +134,18 @@ impl Listener for Origin {
         }
     }
 
+    fn standalone_at(&self, cursor: &str) {
+        if let Some(session) = self.session.upgrade() {
+            session.attached.cursors.stand(&self.server.name, cursor);
+        }
+    }
+
     fn begun(&self, state: ServerState) -> BoxFuture<'_, ()> {
         let (Some(relay), Some(session)) = (self.relay.upgrade(), self.session.upgrade()) else {
             return std::future::ready(()).boxed();
         };
         let server: Box<str> = self.server.name.as_str().into();
+        session.attached.cursors.forget(&server);
         lock(&session.attached.servers).insert(server.clone(), state.clone());
         async move {
             // Without it an adopter would begin anew at the server; that is no reason to fail here.

@@ -7,10 +7,8 @@ use std::collections::{HashMap, HashSet};
 use std::sync::Arc;
 
 use super::reading::Reader;
-use super::shared::Pick;
 use super::{Relay, Session, by_path};
 use crate::catalog::{Endpoint, Kind};
-use crate::protocol::revision::Era;
 use crate::session::EndReason;
 use crate::settings::{ServerSettings, Settings};
 use crate::store::lock;
@@ -85,14 +83,7 @@ impl Relay {
             let Some(endpoint) = self.endpoint(&session.binding.endpoint) else { continue };
             for server in &endpoint.servers {
                 if !super::subscribe::subscribed_at(&session, &server.name).is_empty() {
-                    let (relay, session, server) = (self.clone(), session.clone(), server.clone());
-                    // Opening it makes the subscriptions again; a failure is logged there.
-                    self.tasks.spawn(async move {
-                        let opened = relay.link(&session, &server, Pick::First).await;
-                        if opened.is_ok_and(|connected| connected.link.era() == Era::Modern) {
-                            relay.listen_again(&session, &server);
-                        }
-                    });
+                    self.hear_again(&session, server.clone());
                 }
                 let class = super::lists::class_for(&session, server);
                 let shelf = self.catalog.of(server).shelf(class);

@@ -13,7 +13,6 @@ use super::conversation::Subscription;
 use super::links::Connected;
 use super::route::Route;
 use super::serving::Serving;
-use super::shared::Pick;
 use super::{Relay, Session};
 use crate::catalog::{Endpoint, Target};
 use crate::protocol::edit::Text;
@@ -91,27 +90,20 @@ impl Relay {
 }
 
 impl Relay {
-    /// Makes the subscriptions of an adopted session again, in the background: a link to each of their servers opens for
-    /// that.
-    pub(super) async fn subscribe_again(
+    /// Remembers what an adopted session subscribed to; gives the servers.
+    pub(super) async fn remember_all(
         self: &Arc<Self>,
         session: &Arc<Session>,
         endpoint: &Arc<Endpoint>,
         uris: BTreeSet<String>,
-    ) {
+    ) -> Vec<Arc<ServerSettings>> {
         let mut servers: BTreeMap<String, Arc<ServerSettings>> = BTreeMap::new();
         for uri in uris {
             let Ok(target) = self.resource_target(session, endpoint, &uri).await else { continue };
             servers.insert(target.server.name.clone(), target.server.clone());
             remember(session, &uri, &target);
         }
-        for server in servers.into_values() {
-            let (relay, session) = (self.clone(), session.clone());
-            self.tasks.spawn(async move {
-                // A new link is brought to the state of its session, subscriptions included.
-                let _ = relay.link(&session, &server, Pick::First).await;
-            });
-        }
+        servers.into_values().collect()
     }
 }
 

@@ -14,6 +14,7 @@ use super::owned::Owned;
 use super::{SessionId, Streams};
 use crate::protocol::capability::CapabilityClass;
 use crate::protocol::revision::Revision;
+use crate::store::sessions::StreamCursor;
 use crate::store::{Epoch, Record, ServerState, SessionKey, lock};
 
 /// What the layer above keeps for a session; it ends with it.
@@ -29,6 +30,11 @@ pub trait Attachment: Send + Sync + 'static {
     /// The state at servers that an adopter needs.
     fn servers(&self) -> BTreeMap<Box<str>, ServerState> {
         BTreeMap::new()
+    }
+
+    /// Where streams of servers stand, as far as it was not told before.
+    fn take_cursors(&self) -> Vec<(Box<str>, StreamCursor)> {
+        Vec::new()
     }
 }
 

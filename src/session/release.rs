@@ -29,6 +29,7 @@ impl<A: Attachment> Sessions<A> {
         if let Some(journal) = session.streams.journal() {
             let _ = tokio::time::timeout(SETTLED_WITHIN, journal.settled()).await;
         }
+        self.write_cursors(session, SETTLED_WITHIN).await;
         if !self.part_with(session, EndReason::Released) {
             return false;
         }

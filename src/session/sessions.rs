@@ -27,6 +27,9 @@ use crate::telemetry::metrics::cluster::Transfer;
 /// How often at most expired sessions are looked for to make place for a new one.
 const SWEEP_FOR_PLACE: Duration = Duration::from_secs(1);
 
+/// How long the sweep waits for one session's events to be stored, before what stands behind them is.
+const CURSORS_WITHIN: Duration = Duration::from_millis(50);
+
 /// All live sessions of this process.
 pub struct Sessions<A> {
     pub(super) live: Registry<SessionId, Arc<Session<A>>>,
@@ -367,11 +370,12 @@ impl<A: Attachment> Sessions<A> {
     }
 
     /// Tells the store of a session that is active without requests: by an open stream or a running exchange.
-    async fn keep_in_store(&self, session: &Session<A>) {
+    async fn keep_in_store(&self, session: &Arc<Session<A>>) {
         let every = match session.place {
             Place::Named(..) => self.touched_every(),
             Place::Implicit(..) => Duration::from_mins(1).min(self.settings.implicit_idle / 4),
         };
+        self.write_cursors(session, CURSORS_WITHIN).await;
         let active = self.has_peers() && session.idle_for() < every;
         if active && session.stored().is_some() && session.write_is_due(every) {
             let _ = self.change(session, Change::Touched).await;

@@ -13,7 +13,7 @@ pub use leases::MemoryLeases;
 
 use super::event_log::{EntryId, EventLog, LogEntry, Logged};
 use super::sessions::{Change, SessionStore};
-use super::{Epoch, Record, ReplicaId, SessionKey, StoreError, Stored, lock};
+use super::{Epoch, Record, ReplicaId, ServerState, SessionKey, StoreError, Stored, lock};
 
 /// Session records and their logs.
 #[derive(Debug, Default)]
@@ -68,8 +68,18 @@ impl SessionStore for MemoryStore {
                 Change::LogLevel(level) => record.log_level = Some(level),
                 Change::Subscribe(uri) => drop(record.subscriptions.insert(uri)),
                 Change::Unsubscribe(uri) => drop(record.subscriptions.remove(&uri)),
-                Change::Server(server, Some(state)) => drop(record.servers.insert(server, state)),
+                Change::Server(server, Some(state)) => {
+                    let before = record.servers.remove(&server).filter(|b| b.session == state.session);
+                    let cursor = before.and_then(|before| before.cursor);
+                    record.servers.insert(server, ServerState { cursor, ..state });
+                }
                 Change::Server(server, None) => drop(record.servers.remove(&server)),
+                Change::Cursor(server, cursor) => {
+                    let state = record.servers.get_mut(&server);
+                    if let Some(state) = state.filter(|state| state.session == cursor.session) {
+                        state.cursor = Some(cursor.at);
+                    }
+                }
                 Change::Touched => *touched = Instant::now(),
             }
             Ok(())

@@ -64,6 +64,9 @@ pub struct ServerState {
     pub session: Option<Box<str>>,
     /// The capabilities it declared, a raw JSON object; an adopter need not ask for them.
     pub capabilities: Box<str>,
+    /// Where the session's standalone stream stood when that was last written, if the server gives its events ids. It
+    /// may lag behind.
+    pub cursor: Option<Box<str>>,
 }
 
 impl ReplicaId {

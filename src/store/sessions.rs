@@ -18,8 +18,19 @@ pub enum Change {
     Unsubscribe(String),
     /// The state at a server, or that there is none any more.
     Server(Box<str>, Option<ServerState>),
+    /// Where the standalone stream of a server's session stands. It is of no use beside the state of another session.
+    Cursor(Box<str>, StreamCursor),
     /// Activity just now, coalesced by the writer.
     Touched,
+}
+
+/// Where the standalone stream of a session at a server stands.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct StreamCursor {
+    /// The id of the session there.
+    pub session: Option<Box<str>>,
+    /// The id of the last event.
+    pub at: Box<str>,
 }
 
 /// Keeps session records.

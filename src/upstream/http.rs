@@ -12,6 +12,7 @@ use tokio_util::sync::{CancellationToken, DropGuard};
 use tokio_util::task::TaskTracker;
 
 use self::peer::Peer;
+use self::resume::Cursor;
 use self::shared::Shared;
 use super::{Failure, Farewell, Hello, Introduction, Listener, Outgoing, Reply, UpstreamId};
 use crate::protocol::envelope::{Notification, Request, Response};
@@ -113,7 +114,8 @@ impl HttpLink {
         let end = peer.closed.clone().drop_guard();
         let live = session::begun(&peer, state)
             .ok_or_else(|| fault::settings(&peer.server.name, "the stored session cannot be understood"))?;
-        Ok(Self { shared: Shared::with(peer, hello, live), _end: end })
+        let cursor = Cursor::behind(state.cursor.clone());
+        Ok(Self { shared: Shared::with(peer, hello, live, cursor), _end: end })
     }
 
     /// A link to a modern server: nothing is sent for it, since each request stands alone.

@@ -26,6 +26,9 @@ pub trait Listener: Send + Sync {
     /// The server's stream of this call stands at the event with this id; what is handed over next came with it.
     fn at(&self, _cursor: &str) {}
 
+    /// The server's standalone stream stands at the event with this id, which was handed over.
+    fn standalone_at(&self, _cursor: &str) {}
+
     /// The server closed the HTTP stream of this call on purpose and asked to be polled (`retry:`); the link
     /// resumes it, and the caller may be told the same.
     fn polled(&self, _retry: Option<Duration>) {}

@@ -12,12 +12,14 @@ use mcpgate::store::{
     ChangeBus, Epoch, EventLog, Leases, Record, ReplicaId, SessionKey, SessionStore, StoreError, Stored,
     Stores,
 };
-use tokio::sync::broadcast;
+use tokio::sync::{broadcast, watch};
 
 /// One replica's way to the store.
 pub(crate) struct Way {
     store: Stores,
     cut: AtomicBool,
+    /// How many times it was told where a stream stands.
+    cursors: watch::Sender<usize>,
 }
 
 // === impl Way ===
@@ -25,7 +27,7 @@ pub(crate) struct Way {
 impl Way {
     /// A way to `store`.
     pub(crate) fn to(store: &Stores) -> Arc<Self> {
-        Arc::new(Self { store: store.clone(), cut: AtomicBool::new(false) })
+        Arc::new(Self { store: store.clone(), cut: AtomicBool::new(false), cursors: watch::Sender::new(0) })
     }
 
     /// The store as it is reached on this way.
@@ -36,6 +38,13 @@ impl Way {
     /// Cuts it, or mends it.
     pub(crate) fn set_cut(&self, cut: bool) {
         self.cut.store(cut, Relaxed);
+    }
+
+    /// Waits until the store was told so often where a stream of a server stands.
+    pub(crate) async fn until_cursors(&self, count: usize) {
+        let mut told = self.cursors.subscribe();
+        let told = told.wait_for(|told| *told >= count);
+        tokio::time::timeout(Duration::from_secs(10), told).await.expect("a cursor in time").unwrap();
     }
 
     /// What a store in memory does is done when it is asked.
@@ -54,7 +63,11 @@ impl SessionStore for Way {
     }
 
     fn change(&self, key: SessionKey, epoch: Epoch, change: Change) -> Stored<'_, ()> {
-        self.or_cut(|| self.store.sessions.change(key, epoch, change))
+        let cursors = usize::from(matches!(change, Change::Cursor(..)));
+        let changed = self.or_cut(|| self.store.sessions.change(key, epoch, change));
+        // In memory it is done by now.
+        self.cursors.send_modify(|told| *told += cursors);
+        changed
     }
 
     fn adopt(&self, key: SessionKey, from: Epoch, by: ReplicaId) -> Stored<'_, Epoch> {

@@ -38,3 +38,4 @@ mod lost_store;
 mod modern;
 mod processes;
 mod replicas;
+mod subscriptions;

@@ -60,6 +60,7 @@ macro_rules! all_promises {
                 what_is_created_is_loaded,
                 a_record_is_created_once,
                 changes_are_kept,
+                a_cursor_is_kept_beside_its_session,
                 a_write_of_another_epoch_is_fenced,
                 of_two_adopters_one_wins,
                 a_session_has_its_age_by_the_stores_clock,

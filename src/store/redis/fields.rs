@@ -2,13 +2,13 @@
 //!
 //! `e` epoch, `o` owner, `b` began, `t` touched (ms of the server's clock), `i` idle, `m` maximum age (ms), `n` there
 //! once initialized. Sealed: `v` what never changes, `g` the log level, `s...` a subscription each, `u...` the state at
-//! a server each.
+//! a server each, `c...` where its standalone stream stands, which versions before do not look at.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::time::Duration;
 
 use super::bytes::{FORMAT, Reader, Writer};
-use crate::store::sessions::Change;
+use crate::store::sessions::{Change, StreamCursor};
 use crate::store::{Epoch, Lifetime, Record, ReplicaId, Sealer, ServerState, SessionKey, StoreError};
 
 /// Seals and opens what belongs to one session.
@@ -30,6 +30,7 @@ const FIXED: &str = "store: session";
 const LEVEL: &str = "store: log level";
 const SUBSCRIPTION: &str = "store: subscription";
 const SERVER: &str = "store: server";
+const CURSOR: &str = "store: cursor";
 
 /// No time is longer: ten years, in milliseconds. Sums stay whole numbers in a script.
 const LONGEST_MS: u64 = 10 * 365 * 24 * 3600 * 1000;
@@ -77,6 +78,11 @@ impl Sealing<'_> {
             .chain(subscriptions)
             .chain(servers.map(|(name, state)| Change::Server(name.clone(), Some(state.clone()))));
         fields.extend(changes.flat_map(|change| self.edit(&change).set));
+        for (name, state) in &record.servers {
+            let at = state.cursor.clone().map(|at| StreamCursor { session: state.session.clone(), at });
+            let change = at.map(|at| Change::Cursor(name.clone(), at));
+            fields.extend(change.into_iter().flat_map(|change| self.edit(&change).set));
+        }
         fields
     }
 
@@ -101,7 +107,11 @@ impl Sealing<'_> {
                     .done();
                 Edit::set(server(name), self.seal(SERVER, name.as_bytes(), &plain))
             }
-            Change::Server(name, None) => Edit { set: Vec::new(), cut: vec![server(name)] },
+            Change::Server(name, None) => Edit { set: Vec::new(), cut: vec![server(name), cursor(name)] },
+            Change::Cursor(name, at) => {
+                let plain = Writer::new().maybe(at.session.as_deref()).text(&at.at).done();
+                Edit::set(cursor(name), self.seal(CURSOR, name.as_bytes(), &plain))
+            }
             Change::Touched => Edit::default(),
         }
     }
@@ -112,6 +122,7 @@ impl Sealing<'_> {
         let (mut epoch, mut owner, mut initialized, mut log_level) = (None, None, false, None);
         let (mut began, mut touched, mut idle, mut max_age) = (now, now, Duration::ZERO, Duration::ZERO);
         let (mut subscriptions, mut servers) = (BTreeSet::new(), BTreeMap::new());
+        let mut cursors = Vec::new();
         for (name, value) in fields {
             match name.split_first() {
                 Some((b'v', [])) => fixed = Some(self.fixed(&value)?),
@@ -128,8 +139,16 @@ impl Sealing<'_> {
                     let state = self.server(name, &value)?;
                     servers.insert(text(name.to_vec())?.into(), state);
                 }
+                Some((b'c', name)) => cursors.push((text(name.to_vec())?, self.cursor(name, &value)?)),
                 // A newer version's; its format says whether the record can be read without.
                 _ => {}
+            }
+        }
+        for (name, cursor) in cursors {
+            let state = servers.get_mut(name.as_str());
+            // One of a session that the server has lost since is of no use.
+            if let Some(state) = state.filter(|state: &&mut ServerState| state.session == cursor.session) {
+                state.cursor = Some(cursor.at);
             }
         }
         let since = |then: i64| Duration::from_millis(u64::try_from(now.saturating_sub(then)).unwrap_or(0));
@@ -166,9 +185,18 @@ impl Sealing<'_> {
             revision: reader.text()?.into(),
             session: reader.maybe()?,
             capabilities: reader.text()?.into(),
+            cursor: None,
         };
         reader.end()?;
         Ok(state)
+    }
+
+    fn cursor(self, name: &[u8], value: &[u8]) -> Result<StreamCursor, StoreError> {
+        let plain = self.open(CURSOR, name, value)?;
+        let mut reader = Reader::of(&plain);
+        let cursor = StreamCursor { session: reader.maybe()?, at: reader.text()?.into() };
+        reader.end()?;
+        Ok(cursor)
     }
 
     /// The fields in which a subscription may stand.
@@ -191,6 +219,10 @@ impl Edit {
 
 fn server(name: &str) -> Vec<u8> {
     [b"u", name.as_bytes()].concat()
+}
+
+fn cursor(name: &str) -> Vec<u8> {
+    [b"c", name.as_bytes()].concat()
 }
 
 fn text(bytes: Vec<u8>) -> Result<String, StoreError> {

@@ -175,6 +175,11 @@ pub(super) enum Position {
 // === impl Cursor ===
 
 impl Cursor {
+    /// Behind the event of this id, which came to whoever had the stream before.
+    pub(super) fn behind(id: Option<Box<str>>) -> Self {
+        Self { id, ..Self::default() }
+    }
+
     /// Moves behind `event`.
     pub(super) fn advance(&mut self, event: &Event) -> Position {
         self.retry = event.retry.or(self.retry);

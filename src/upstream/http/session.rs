@@ -103,7 +103,8 @@ impl Session {
     pub(super) fn state(&self, introduction: &Introduction) -> ServerState {
         let id = self.delete.get(SESSION_ID).and_then(|id| Some(id.to_str().ok()?.into()));
         let capabilities = introduction.capabilities.clone();
-        ServerState { revision: introduction.revision.as_str().into(), session: id, capabilities }
+        let revision = introduction.revision.as_str().into();
+        ServerState { revision, session: id, capabilities, cursor: None }
     }
 
     pub(super) fn tracking(&self) -> Tracking {

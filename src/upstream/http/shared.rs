@@ -8,6 +8,7 @@ use tokio::sync::Mutex;
 use tokio_util::sync::CancellationToken;
 
 use super::peer::Peer;
+use super::resume::Cursor;
 use super::session::{Live, Session};
 use super::{fault, handshake, standalone};
 use crate::protocol::revision::Era;
@@ -35,11 +36,11 @@ impl Shared {
     /// Begins the first session.
     pub(super) async fn open(peer: Arc<Peer>, hello: Hello) -> Result<Arc<Self>, Failure> {
         let live = handshake::open(&peer, &hello).await?;
-        Ok(Self::with(peer, hello, live))
+        Ok(Self::with(peer, hello, live, Cursor::default()))
     }
 
-    /// With a session that has begun.
-    pub(super) fn with(peer: Arc<Peer>, hello: Hello, live: Live) -> Arc<Self> {
+    /// With a session that has begun, and whose standalone stream stands at `cursor`.
+    pub(super) fn with(peer: Arc<Peer>, hello: Hello, live: Live, cursor: Cursor) -> Arc<Self> {
         let live = Arc::new(live);
         let ended = peer.closed.child_token();
         let shared = Arc::new(Self {
@@ -51,7 +52,7 @@ impl Shared {
             failed: OnceLock::new(),
             ended,
         });
-        standalone::start(&shared, live);
+        standalone::start(&shared, live, cursor);
         shared
     }
 
@@ -129,7 +130,7 @@ impl Shared {
                 let fresh = Arc::new(fresh);
                 self.live.store(Arc::clone(&fresh));
                 lost.session.over.cancel();
-                standalone::start(self, Arc::clone(&fresh));
+                standalone::start(self, Arc::clone(&fresh), Cursor::default());
                 self.peer.listener.renewed();
                 Ok(fresh)
             }

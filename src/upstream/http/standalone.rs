@@ -43,13 +43,17 @@ enum Next {
     Stop,
 }
 
-/// Starts to listen in the background.
-pub(super) fn start(shared: &Arc<Shared>, live: Arc<Live>) {
+/// Starts to listen in the background, behind `cursor`.
+pub(super) fn start(shared: &Arc<Shared>, live: Arc<Live>, cursor: Cursor) {
     let over = live.session.over.clone();
     let backoff = Backoff::new(shared.peer.pace);
-    let offered = if shared.streamed.load(Relaxed) { Offered::Before } else { Offered::NotYet };
-    let standalone =
-        Standalone { shared: Arc::clone(shared), live, cursor: Cursor::default(), backoff, offered };
+    let offered = match (&cursor.id, shared.streamed.load(Relaxed)) {
+        // Whoever had the link before had the stream.
+        (Some(_), _) => Offered::Yes,
+        (None, true) => Offered::Before,
+        (None, false) => Offered::NotYet,
+    };
+    let standalone = Standalone { shared: Arc::clone(shared), live, cursor, backoff, offered };
     shared.peer.tasks.spawn(over.run_until_cancelled_owned(standalone.run()));
 }
 
@@ -104,6 +108,12 @@ impl Standalone {
             StatusCode::METHOD_NOT_ALLOWED | StatusCode::NOT_IMPLEMENTED | StatusCode::NOT_FOUND => {
                 self.without().await
             }
+            // The cursor is none to it, perhaps of a life of the server before: from now on, then.
+            StatusCode::BAD_REQUEST if self.cursor.id.is_some() => {
+                tracing::debug!(server, "a server does not know where its standalone stream stood");
+                self.cursor.id = None;
+                Next::Again
+            }
             // It answered a GET with something else: it knows no streams.
             status if status.is_success() => self.without().await,
             status => {
@@ -133,12 +143,17 @@ impl Standalone {
         let end = loop {
             match events.next().await {
                 Ok(event) => {
-                    if self.cursor.advance(&event) == Position::Known || !is_message(&event) {
+                    if self.cursor.advance(&event) == Position::Known {
                         continue;
                     }
-                    if let Err(malformed) = peer.hear(session, &event.data, None, &peer.listener) {
+                    if is_message(&event)
+                        && let Err(malformed) = peer.hear(session, &event.data, None, &peer.listener)
+                    {
                         tracing::debug!(server, %malformed, "a server sent an event that is no message");
                         peer.metrics.unattributed(server);
+                    }
+                    if let Some(id) = self.cursor.id.as_deref() {
+                        peer.listener.standalone_at(id);
                     }
                 }
                 Err(end) => break end,

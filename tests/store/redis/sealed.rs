@@ -2,7 +2,7 @@
 
 use mcpgate::store::event_log::{EntryId, EventLog as _, LogEntry, Logged, LoggedStream};
 use mcpgate::store::seal::SealKey;
-use mcpgate::store::sessions::{Change, SessionStore as _};
+use mcpgate::store::sessions::{Change, SessionStore as _, StreamCursor};
 use mcpgate::store::{Epoch, Record, ServerState, StoreError};
 
 use super::{Replica, one_key};
@@ -28,10 +28,12 @@ async fn private(replica: &Replica) {
         revision: "2025-11-25".into(),
         session: Some("canary-session".into()),
         capabilities: "{}".into(),
+        cursor: None,
     };
     for change in [
         Change::LogLevel("canary-level".into()),
         Change::Subscribe("canary://uri".into()),
+        Change::Cursor("web".into(), StreamCursor { session: None, at: "canary-cursor".into() }),
         Change::Server("web".into(), Some(state)),
     ] {
         replica.store.change(key(1), Epoch::FIRST, change).await.expect("changed");

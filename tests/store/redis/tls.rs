@@ -98,6 +98,7 @@ promises! {
     crate::redis::tls::parts().await;
     sessions:
         changes_are_kept,
+        a_cursor_is_kept_beside_its_session,
         of_two_adopters_one_wins,
         what_is_over_is_taken_once,
         what_was_removed_stays_gone;

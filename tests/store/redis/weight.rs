@@ -43,6 +43,7 @@ async fn a_session_and_an_event_weigh_little() {
         revision: "2025-11-25".into(),
         session: Some(session.into()),
         capabilities: r#"{"tools":{"listChanged":true},"logging":{}}"#.into(),
+        cursor: None,
     };
     let session = Record {
         initialize: INITIALIZE.into(),
