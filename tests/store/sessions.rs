@@ -4,7 +4,7 @@ use std::time::Duration;
 
 use tokio::time::{Instant, sleep};
 
-use mcpgate::store::sessions::Change;
+use mcpgate::store::sessions::{Change, StreamCursor};
 use mcpgate::store::{Epoch, Lifetime, Record, ServerState, SessionKey, StoreError};
 
 use crate::{Parts, key, record, replica, stored, timeless};
@@ -26,7 +26,7 @@ pub(crate) async fn changes_are_kept(Parts { sessions, .. }: Parts) {
     sessions.create(key(1), record("a")).await.expect("created");
     let at = |revision: &str, session: Option<&str>| {
         let (session, capabilities) = (session.map(Into::into), r#"{"tools":{}}"#.into());
-        Some(ServerState { revision: revision.into(), session, capabilities })
+        Some(ServerState { revision: revision.into(), session, capabilities, cursor: None })
     };
     for change in [
         Change::Initialized,
@@ -55,6 +55,41 @@ pub(crate) async fn changes_are_kept(Parts { sessions, .. }: Parts) {
             .filter_map(|(name, state)| Some((name, state?)))
             .collect();
     assert_eq!(stored(&sessions, key(1)).await, Some(expected));
+}
+
+/// A cursor belongs to one session at a server, and is of no use beside another.
+pub(crate) async fn a_cursor_is_kept_beside_its_session(Parts { sessions, .. }: Parts) {
+    sessions.create(key(1), record("a")).await.expect("created");
+    let server = |session: &str| {
+        let (revision, capabilities) = ("2025-11-25".into(), "{}".into());
+        let state = ServerState { revision, session: Some(session.into()), capabilities, cursor: None };
+        Change::Server("web".into(), Some(state))
+    };
+    let stands = |session: &str, at: &str| {
+        Change::Cursor("web".into(), StreamCursor { session: Some(session.into()), at: at.into() })
+    };
+    for (change, expected) in [
+        (server("s-1"), None),
+        (stands("s-1", "e-1"), Some("e-1")),
+        (stands("s-1", "e-2"), Some("e-2")),
+        (server("s-1"), Some("e-2")),
+        (server("s-2"), None),
+        (stands("s-2", "e-3"), Some("e-3")),
+    ] {
+        sessions.change(key(1), Epoch::FIRST, change.clone()).await.expect("changed");
+        let held = sessions.load(key(1)).await.expect("a store").expect("a record");
+        assert_eq!(held.servers["web"].cursor.as_deref(), expected, "{change:?}");
+    }
+    // A record that is written anew brings it.
+    let held = sessions.load(key(1)).await.expect("a store").expect("a record");
+    sessions.create(key(2), held).await.expect("created");
+    let again = sessions.load(key(2)).await.expect("a store").expect("a record");
+    assert_eq!(again.servers["web"].cursor.as_deref(), Some("e-3"));
+    // It goes with what is known of the server.
+    sessions.change(key(2), Epoch::FIRST, Change::Server("web".into(), None)).await.expect("changed");
+    sessions.change(key(2), Epoch::FIRST, server("s-2")).await.expect("changed");
+    let last = sessions.load(key(2)).await.expect("a store").expect("a record");
+    assert_eq!(last.servers["web"].cursor, None);
 }
 
 pub(crate) async fn a_write_of_another_epoch_is_fenced(Parts { sessions, .. }: Parts) {
