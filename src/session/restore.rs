@@ -67,6 +67,8 @@ struct Findings {
     streams: BTreeMap<StreamId, Found>,
     /// What made no sense, and is to be taken out.
     skipped: Vec<EntryId>,
+    /// What adopters began with. Its place alone keeps earlier owners out, and Redis has a page for even one entry.
+    fences: Vec<EntryId>,
 }
 
 // === impl Streams ===
@@ -88,7 +90,7 @@ impl Streams {
         for entry in entries {
             findings.add(entry);
         }
-        let Findings { streams: found, skipped } = findings;
+        let Findings { streams: found, skipped, fences } = findings;
         let streams = Self::new(settings, revision, epoch, budget).with_journal(journal);
         let mut unanswered = Vec::new();
         {
@@ -102,7 +104,7 @@ impl Streams {
         }
         let number = skipped.len();
         if let Some(journal) = streams.journal() {
-            journal.forget(skipped);
+            journal.forget([skipped, fences].concat());
         }
         Restored { streams: Arc::new(streams), unanswered, skipped: number }
     }
@@ -132,7 +134,10 @@ impl Restored {
 impl Findings {
     fn add(&mut self, LogEntry { id, what }: LogEntry) {
         let makes_sense = match what {
-            Logged::Adopted => true,
+            Logged::Adopted => {
+                self.fences.push(id);
+                true
+            }
             Logged::Began { stream, requests, method, server } => {
                 let about = About { requests, method, server };
                 self.begin(stream.into(), id, about)

@@ -4,8 +4,8 @@ Everything is started here and ended here, by its process id; nothing else is to
 import json, os, resource, shutil, signal, socket, subprocess, tempfile, time, urllib.request
 
 HERE = os.path.dirname(os.path.abspath(__file__))
-YARD = os.path.join(os.environ.get("CARGO_TARGET_DIR", HERE + "/target"), "release")
-MCPGATE = os.environ.get("MCPGATE", os.path.join(HERE, "../../target/release/mcpgate"))
+YARD = os.path.abspath(os.path.join(os.environ.get("CARGO_TARGET_DIR", HERE + "/target"), "release"))
+MCPGATE = os.path.abspath(os.environ.get("MCPGATE", os.path.join(HERE, "../../target/release/mcpgate")))
 KEY = "AQEBAQEBAQEBAQEBAQEBAQEBAQEBAQEBAQEBAQEBAQE="
 TOOL = "mcp_yard_"
 
