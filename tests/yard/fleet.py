@@ -128,15 +128,15 @@ class Fleet:
                 time.sleep(0.05)
         raise SystemExit("redis-server does not start")
 
-    def gateway(self, name, store):
-        """A gateway with this store: "memory" or "redis"."""
+    def gateway(self, name, store, servers=None):
+        """A gateway with this store, "memory" or "redis", and these servers instead of the fast one."""
         folder = f"{self.folder}/{name}"
         os.mkdir(folder)
         listen, admin, peer = free_port(), free_port(), free_port()
         config = {
             "listen": f"127.0.0.1:{listen}", "admin": {"listen": f"127.0.0.1:{admin}"}, "stateDir": f"{folder}/state",
             "sessions": {"max": 100_000}, "limits": {"connections": 60_000},
-            "mcpServers": {"yard": {"url": f"http://127.0.0.1:{self.upstream_port}/mcp"}},
+            "mcpServers": servers or {"yard": {"url": f"http://127.0.0.1:{self.upstream_port}/mcp"}},
         }
         if store == "redis":
             with open(f"{folder}/cluster-keys", "w", opener=lambda path, flags: os.open(path, flags, 0o600)) as keys:
