@@ -9,7 +9,6 @@
     reason = "a program for people, which stops where it fails"
 )]
 
-use std::net::SocketAddr;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
 use std::time::{Duration, Instant};
@@ -75,7 +74,7 @@ async fn measure(concurrency: u64, time: Duration) {
     for caller in 0..concurrency {
         let (client, to, calls) = (client.clone(), to.clone(), calls.clone());
         let hop = Hop {
-            edge_peer: SocketAddr::from(([192, 0, 2, 1], u16::try_from(20_000 + caller).unwrap())),
+            edge_peer: None,
             replica: replica.clone(),
             epoch: Some(1),
             hops: 1,

@@ -6,7 +6,6 @@ mod addresses;
 mod body;
 mod hold;
 
-use std::net::{Ipv4Addr, SocketAddr};
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -135,7 +134,7 @@ impl Forwarder {
         let to = self.addresses.of(target.peer).await?;
         let hop = Hop {
             // Nothing that the owner decides depends on it yet.
-            edge_peer: SocketAddr::from((Ipv4Addr::UNSPECIFIED, 0)),
+            edge_peer: None,
             replica: to.replica.clone(),
             epoch: target.epoch.map(|epoch| epoch.0),
             hops: 1,

@@ -4,7 +4,7 @@ use std::sync::Arc;
 
 use super::live::Attachment;
 use super::membership::Company;
-use super::routes::{Owner, Peer};
+use super::routes::{Owner, Peer, Route};
 use super::sessions::NoLease;
 use super::{Binding, Session, SessionId, Sessions};
 use crate::store::{Epoch, Record, ReplicaId, SessionKey, StoreError};
@@ -67,12 +67,19 @@ impl<A: Attachment> Sessions<A> {
         if matches!(self.membership.company, Company::Alone) {
             return Ok(Located::Nowhere);
         }
+        let routed = |route: Arc<Route>| {
+            let its = route.binding == binding.principal && *route.endpoint == *binding.endpoint;
+            if its { Located::At(route.owner.clone()) } else { Located::Nowhere }
+        };
+        if let Some(route) = self.routes.by_id(id).filter(|_| dead.is_none()) {
+            return Ok(routed(route));
+        }
         let keys = self.membership.keys.of(id);
         if dead.is_none()
-            && let Some(route) = keys.iter().find_map(|key| self.routes.get(key))
+            && let Some((name, route)) = keys.iter().find_map(|key| Some((key, self.routes.get(key)?)))
         {
-            let its = route.binding == binding.principal && *route.endpoint == *binding.endpoint;
-            return Ok(if its { Located::At(route.owner.clone()) } else { Located::Nowhere });
+            self.routes.name(id.clone(), name.clone());
+            return Ok(routed(route));
         }
         let mut found = None;
         for key in keys {

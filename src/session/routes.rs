@@ -3,6 +3,7 @@
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
+use super::SessionId;
 use crate::store::leases::Lease;
 use crate::store::{Epoch, Registry, ReplicaId, SessionKey};
 
@@ -32,6 +33,8 @@ pub struct Peer {
 #[derive(Debug)]
 pub(super) struct Routes {
     kept: Registry<SessionKey, Arc<Route>>,
+    /// The names of sessions that were asked for by their ids: each call would sign its id to find its own.
+    names: Registry<SessionId, SessionKey>,
     /// How long each is good for.
     good_for: Duration,
 }
@@ -63,12 +66,25 @@ impl From<Lease> for Peer {
 
 impl Routes {
     pub(super) fn new(good_for: Duration) -> Self {
-        Self { kept: Registry::new(), good_for }
+        Self { kept: Registry::new(), names: Registry::new(), good_for }
     }
 
     /// The route to a session, if one is kept that is still good.
     pub(super) fn get(&self, key: &SessionKey) -> Option<Arc<Route>> {
         self.kept.get(key).filter(|route| Instant::now() < route.until)
+    }
+
+    /// The same by the session's id, if its name is known.
+    pub(super) fn by_id(&self, id: &SessionId) -> Option<Arc<Route>> {
+        self.get(&self.names.get(id)?)
+    }
+
+    /// Notes the name of a session whose route is kept. At the bound all names go: they are only a saving.
+    pub(super) fn name(&self, id: SessionId, name: SessionKey) {
+        if self.names.len() >= MOST {
+            self.names.clear();
+        }
+        self.names.insert(id, name);
     }
 
     /// Keeps a route.
@@ -92,5 +108,6 @@ impl Routes {
     pub(super) fn forget_old(&self) {
         let now = Instant::now();
         self.kept.retain(|route| now < route.until);
+        self.names.retain(|name| self.kept.get(name).is_some());
     }
 }

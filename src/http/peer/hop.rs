@@ -1,6 +1,6 @@
-//! What a forwarded request says beside itself: a set of two headers, written by the sender and read by the owner.
+//! What a forwarded request says beside itself: one set of headers, written by the sender and read by the owner.
 //!
-//! One has all that is the same for most requests between two replicas, so that HTTP/2 says it in a byte.
+//! All that is the same for most requests between two replicas stands in one, so that HTTP/2 says it in a byte.
 //!
 //! All their names begin with [`PREFIX`]. The public listener strips whatever begins so, and the peer listener takes
 //! the set out of a request before anyone else sees it, so that no caller can write one and no server can read one.
@@ -19,7 +19,7 @@ const PREFIX: &str = "mcpgate-hop-";
 /// Its words: format, how often forwarded, epoch or `-`, to whom, from whom. A reader refuses a format that it does
 /// not know.
 static WAY: HeaderName = HeaderName::from_static("mcpgate-hop-way");
-/// The caller's address.
+/// The caller's address, where it counts.
 static PEER: HeaderName = HeaderName::from_static("mcpgate-hop-peer");
 /// In an answer: nothing ran, since the replica is not the owner meant.
 static NOT_OWNER: HeaderName = HeaderName::from_static("mcpgate-hop-not-owner");
@@ -34,8 +34,8 @@ const MOST_HOPS: u8 = 1;
 /// Where a forwarded request comes from, and whom it is meant for.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Hop {
-    /// The caller's address as the edge saw it.
-    pub edge_peer: SocketAddr,
+    /// The caller's address as the edge saw it; none where nothing depends on it.
+    pub edge_peer: Option<SocketAddr>,
     /// The replica that is meant to be the owner.
     pub replica: Replica,
     /// The epoch in which it is meant to be; none if only the replica is meant.
@@ -106,7 +106,7 @@ impl Hop {
         if let Ok(way) = HeaderValue::try_from(way) {
             headers.insert(&WAY, way);
         }
-        if let Ok(mut peer) = HeaderValue::try_from(edge_peer.to_string()) {
+        if let Some(Ok(mut peer)) = edge_peer.map(|peer| HeaderValue::try_from(peer.to_string())) {
             // Each caller has its own: nothing to remember for compression.
             peer.set_sensitive(true);
             headers.insert(&PEER, peer);
@@ -136,7 +136,7 @@ impl Hop {
         };
         let replica = |id: &str| Replica::parse(id).map_err(|_| unreadable);
         let (replica, from) = (replica(to)?, replica(from)?);
-        let edge_peer = read(headers, &PEER)?;
+        let edge_peer = if headers.contains_key(&PEER) { Some(read(headers, &PEER)?) } else { None };
         if headers.keys().any(is_ours) {
             return Err(MalformedHop::OtherFormat);
         }

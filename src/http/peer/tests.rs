@@ -107,7 +107,7 @@ fn address(address: SocketAddr, identity: &Identity) -> PeerAddress {
 }
 
 fn hop(to: &PeerAddress) -> Hop {
-    let edge_peer = SocketAddr::from(([192, 0, 2, 7], 4711));
+    let edge_peer = Some(SocketAddr::from(([192, 0, 2, 7], 4711)));
     let from = Replica::parse("edge-1").expect("an id");
     Hop { edge_peer, replica: to.replica.clone(), epoch: Some(3), hops: 1, from }
 }
