@@ -115,6 +115,7 @@ impl Relay {
     async fn heard(self: &Arc<Self>, changed: Changed) {
         match changed {
             Changed::SessionEnded(key) => self.sessions.ended_elsewhere(&key),
+            Changed::Adopted { key, epoch } => self.sessions.adopted_elsewhere(&key, epoch),
             Changed::Wanted(key) => self.sessions.give_up(&key).await,
             Changed::Catalog { server, by } if by != *self.sessions.replica() => {
                 self.listed_elsewhere(&server);

@@ -3,10 +3,11 @@
 use std::sync::Arc;
 
 use super::live::{Attachment, Greeting, Place};
-use super::locate::Adoptable;
+use super::locate::{Adoptable, Free};
 use super::sessions::NoLease;
 use super::{Binding, EndReason, PrincipalCap, Session, SessionId, Sessions, Streams};
-use crate::store::{Epoch, Record, StoreError};
+use crate::store::change_bus::Changed;
+use crate::store::{Epoch, Record, SessionKey, StoreError};
 use crate::telemetry::metrics::cluster::Transfer;
 
 /// Why a session was not adopted.
@@ -41,17 +42,7 @@ impl<A: Attachment> Sessions<A> {
         cap: PrincipalCap,
         revive: impl FnOnce(&Record, Epoch) -> Option<(Greeting, A)>,
     ) -> Result<Arc<Session<A>>, AdoptError> {
-        let tenure = &self.membership.tenure;
-        // A replica that has just begun waits: its own lease must have been held for as long as any other's could go on.
-        while let Some(rest) = tenure.until_adopting().filter(|rest| !rest.is_zero()) {
-            tokio::time::sleep(rest).await;
-        }
-        if !tenure.may_adopt() {
-            return Err(NoLease.into());
-        }
-        let Adoptable { key, record } = found;
-        let replica = self.membership.replica.clone();
-        let epoch = self.stores.sessions.adopt(key.clone(), record.epoch, replica).await?;
+        let (key, epoch) = self.claim(found).await?;
         // From here on the store itself refuses what an earlier owner writes.
         let journal = self.journal(&key, epoch);
         journal.adopt().await?;
@@ -80,6 +71,30 @@ impl<A: Attachment> Sessions<A> {
             }
         }
         Ok(session)
+    }
+
+    /// Becomes the owner of what is free, in the store.
+    pub(super) async fn claim(&self, found: Adoptable) -> Result<(SessionKey, Epoch), AdoptError> {
+        let tenure = &self.membership.tenure;
+        // A replica that has just begun waits: its own lease must have been held for as long as any other's could go on.
+        while let Some(rest) = tenure.until_adopting().filter(|rest| !rest.is_zero()) {
+            tokio::time::sleep(rest).await;
+        }
+        if !tenure.may_adopt() {
+            return Err(NoLease.into());
+        }
+        let Adoptable { key, record, why } = found;
+        // Its owner may have its lease back by now, and would not look after its sessions again.
+        if let (Free::Lapsed, Some(owner)) = (why, record.owner)
+            && self.stores.leases.find(owner).await?.is_some()
+        {
+            return Err(AdoptError::Raced);
+        }
+        let replica = self.membership.replica.clone();
+        let epoch = self.stores.sessions.adopt(key.clone(), record.epoch, replica).await?;
+        // An owner that does not hear of it does so at the latest by a refused write.
+        let _ = self.stores.bus.publish(Changed::Adopted { key: key.clone(), epoch }).await;
+        Ok((key, epoch))
     }
 }
 

@@ -2,6 +2,8 @@
 
 use std::sync::Arc;
 
+use tokio::time::sleep;
+
 use super::Sessions;
 use super::live::Attachment;
 use super::membership::Company;
@@ -27,6 +29,10 @@ pub struct PeersSeen {
     pub alike: usize,
 }
 
+/// In this part of a lease time is an adoption over that was begun before the lease was taken: it asks for the lease
+/// right before its one command.
+const SETTLED: u32 = 8;
+
 // === impl Sessions ===
 
 impl<A: Attachment> Sessions<A> {
@@ -43,33 +49,34 @@ impl<A: Attachment> Sessions<A> {
     async fn extend(&self, lease: &Lease, counts: Counts) -> Result<(), StoreError> {
         let tenure = &self.membership.tenure;
         let asked = Moment::now();
-        match self.stores.leases.extend(lease.replica.clone(), counts, tenure.lease()).await {
-            Ok(generation) => {
-                if tenure.extended(asked, generation) == Seen::Anew {
-                    tracing::warn!(
-                        "the session store began anew or is another server, and may have lost what it held; sessions that it does not have are written to it again"
-                    );
-                    self.reconcile(true).await?;
-                }
+        let leases = &self.stores.leases;
+        let generation = match leases.extend(lease.replica.clone(), counts, tenure.lease()).await {
+            Ok(generation) => generation,
+            Err(StoreError::Gone) => {
+                tenure.lost();
+                leases.take(Lease { counts, ..lease.clone() }, tenure.lease()).await?
             }
-            Err(StoreError::Gone) => self.take(lease, counts).await?,
             Err(other) => return Err(other),
+        };
+        if tenure.is_unverified() {
+            self.verify(tenure.is_another(&generation)).await?;
+            tenure.extended(asked, generation);
+        } else if tenure.extended(asked, generation) == Seen::Anew {
+            tracing::warn!(
+                "the session store began anew or is another server, and may have lost what it held; sessions that it does not have are written to it again"
+            );
+            self.reconcile(true).await?;
         }
         self.look_around().await
     }
 
-    /// Takes the lease anew. What was owned before may have been adopted meanwhile: each session is looked at before
-    /// anything is served.
-    async fn take(&self, lease: &Lease, counts: Counts) -> Result<(), StoreError> {
-        let tenure = &self.membership.tenure;
-        tenure.lost();
-        let asked = Moment::now();
-        let lease = Lease { counts, ..lease.clone() };
-        let generation = self.stores.leases.take(lease, tenure.lease()).await?;
-        let anew = tenure.is_another(&generation);
-        self.reconcile(anew).await?;
-        tenure.extended(asked, generation);
-        Ok(())
+    /// The lease was taken anew, and what was owned before may have been adopted meanwhile: each session is looked at
+    /// before anything is served. Whoever saw no lease a moment ago adopts until then, or not at all.
+    async fn verify(&self, anew: bool) -> Result<(), StoreError> {
+        if self.len() > 0 {
+            sleep(self.membership.tenure.lease() / SETTLED).await;
+        }
+        self.reconcile(anew).await
     }
 
     /// Takes note of what the others hold.

@@ -27,6 +27,16 @@ pub enum Located<A> {
 pub struct Adoptable {
     pub(super) key: SessionKey,
     pub(super) record: Record,
+    pub(super) why: Free,
+}
+
+/// Why a session is free.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Free {
+    /// Its owner gave it up, is proven dead, or is this replica, which does not have it.
+    Surely,
+    /// Its owner had no lease when it was looked for.
+    Lapsed,
 }
 
 /// Why it cannot be said where a session is: 503, never 404.
@@ -143,13 +153,14 @@ impl<A: Attachment> Sessions<A> {
         dead: Option<&ReplicaId>,
     ) -> Result<Located<A>, Unlocated> {
         self.routes.forget(&key);
-        let Some(owner) = record.owner.clone() else { return Ok(Located::Free(Adoptable { key, record })) };
+        let free = |key, record, why| Ok(Located::Free(Adoptable { key, record, why }));
+        let Some(owner) = record.owner.clone() else { return free(key, record, Free::Surely) };
         // One that this replica owns and does not have was lost when a write was refused; it takes it up again.
         if owner == self.membership.replica || dead == Some(&owner) {
-            return Ok(Located::Free(Adoptable { key, record }));
+            return free(key, record, Free::Surely);
         }
         let Some(lease) = self.stores.leases.find(owner.clone()).await? else {
-            return Ok(Located::Free(Adoptable { key, record }));
+            return free(key, record, Free::Lapsed);
         };
         let owner = Owner { peer: lease.into(), epoch: record.epoch };
         self.routes.keep(key, owner.clone(), record.binding, record.endpoint);

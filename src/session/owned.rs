@@ -100,7 +100,7 @@ impl<A: Attachment> Sessions<A> {
             return Ok(());
         }
         let owned = match found {
-            Some(Adoptable { key, record }) => self.own_again(key, record.epoch).await?,
+            Some(found) => self.own_again(found).await?,
             None => {
                 let Some((implicit, _)) = session.implicit_place() else { return Err(AdoptError::Unknown) };
                 let key = self.membership.keys.of_new_implicit(implicit);
@@ -121,16 +121,8 @@ impl<A: Attachment> Sessions<A> {
     }
 
     /// Takes over the record that an earlier owner left.
-    async fn own_again(&self, key: SessionKey, from: Epoch) -> Result<Owned, AdoptError> {
-        let tenure = &self.membership.tenure;
-        while let Some(rest) = tenure.until_adopting().filter(|rest| !rest.is_zero()) {
-            tokio::time::sleep(rest).await;
-        }
-        if !tenure.may_adopt() {
-            return Err(NoLease.into());
-        }
-        let by = self.membership.replica.clone();
-        let epoch = self.stores.sessions.adopt(key.clone(), from, by).await?;
+    async fn own_again(&self, found: Adoptable) -> Result<Owned, AdoptError> {
+        let (key, epoch) = self.claim(found).await?;
         self.metrics.cluster().transferred(Transfer::Adopted);
         tracing::info!(epoch = epoch.0, "took an implicit session over");
         Ok(Owned { key, epoch })

@@ -8,7 +8,7 @@ use tokio::sync::broadcast;
 use super::live::Attachment;
 use super::{EndReason, Session, SessionId, Sessions};
 use crate::store::change_bus::Changed;
-use crate::store::{Record, SessionKey, StoreError};
+use crate::store::{Epoch, Record, SessionKey, StoreError};
 
 /// How long the store may take to note the last events of a session that is given up.
 const SETTLED_WITHIN: Duration = Duration::from_secs(1);
@@ -82,6 +82,15 @@ impl<A: Attachment> Sessions<A> {
     pub fn ended_elsewhere(&self, key: &SessionKey) {
         self.routes.forget(key);
         if let Some(session) = self.by_store_name.find(key) {
+            self.part_with(&session, EndReason::Lost);
+        }
+    }
+
+    /// Another replica owns a session since this epoch.
+    pub fn adopted_elsewhere(&self, key: &SessionKey, epoch: Epoch) {
+        self.routes.forget(key);
+        let earlier = |session: &Arc<Session<A>>| session.stored().is_some_and(|(_, own)| own < epoch);
+        if let Some(session) = self.by_store_name.find(key).filter(earlier) {
             self.part_with(&session, EndReason::Lost);
         }
     }

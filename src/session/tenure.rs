@@ -103,6 +103,11 @@ impl Tenure {
         lock(&self.known).since = None;
     }
 
+    /// Whether it was lost, or never held, and what was owned was not looked at since.
+    pub fn is_unverified(&self) -> bool {
+        lock(&self.known).since.is_none()
+    }
+
     /// Whether sessions may be adopted: it has been held for one full lease time, without a gap and in one generation
     /// of the store.
     pub fn may_adopt(&self) -> bool {

@@ -5,7 +5,7 @@
 
 use tokio::sync::broadcast;
 
-use super::{ReplicaId, SessionKey, Stored};
+use super::{Epoch, ReplicaId, SessionKey, Stored};
 
 /// One thing that changed somewhere.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -19,6 +19,13 @@ pub enum Changed {
     },
     /// A session ended.
     SessionEnded(SessionKey),
+    /// A session has another owner.
+    Adopted {
+        /// The session.
+        key: SessionKey,
+        /// In which epoch: an owner of an earlier one is none any more.
+        epoch: Epoch,
+    },
     /// A replica that cannot reach a session's owner asks the owner to release it.
     Wanted(SessionKey),
     /// A principal's credentials count no more.

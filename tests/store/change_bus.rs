@@ -2,8 +2,8 @@
 
 use std::time::Duration;
 
-use mcpgate::store::ReplicaId;
 use mcpgate::store::change_bus::Changed;
+use mcpgate::store::{Epoch, ReplicaId};
 use tokio::sync::broadcast::Receiver;
 
 use crate::{Parts, key};
@@ -17,6 +17,7 @@ pub(crate) async fn all_who_listen_hear_of_a_change(Parts { bus, .. }: Parts) {
     let (mut one, mut other) = (bus.subscribe(), bus.subscribe());
     let all = [
         Changed::Catalog { server: "u1".into(), by: ReplicaId("a".into()) },
+        Changed::Adopted { key: key(3), epoch: Epoch(9) },
         Changed::SessionEnded(key(1)),
         Changed::Revoked { principal: [9; 32] },
     ];

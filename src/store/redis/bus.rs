@@ -20,7 +20,7 @@ use super::dial::{Pushed, within};
 use super::state::Why;
 use super::{Connection, reply};
 use crate::store::change_bus::{ChangeBus, Changed};
-use crate::store::{ReplicaId, SessionKey, StoreError, Stored};
+use crate::store::{Epoch, ReplicaId, SessionKey, StoreError, Stored};
 use crate::telemetry::metrics::StoreOperation;
 
 /// Changes that wait for a listener who is behind; further ones push the oldest out.
@@ -35,6 +35,7 @@ const CATALOG: u8 = 0;
 const SESSION_ENDED: u8 = 1;
 const WANTED: u8 = 2;
 const REVOKED: u8 = 3;
+const ADOPTED: u8 = 4;
 
 /// The change bus over Redis.
 #[derive(Debug)]
@@ -154,6 +155,7 @@ fn write(changed: &Changed, sender: [u8; SENDER]) -> Vec<u8> {
     match changed {
         Changed::Catalog { server, by } => writer.byte(CATALOG).text(server).text(&by.0),
         Changed::SessionEnded(key) => writer.byte(SESSION_ENDED).fixed(&key.0),
+        Changed::Adopted { key, epoch } => writer.byte(ADOPTED).fixed(&key.0).fixed(&epoch.0.to_le_bytes()),
         Changed::Wanted(key) => writer.byte(WANTED).fixed(&key.0),
         Changed::Revoked { principal } => writer.byte(REVOKED).fixed(principal),
     }
@@ -169,6 +171,10 @@ fn read(message: &[u8]) -> Result<([u8; SENDER], Changed), StoreError> {
             Changed::Catalog { server, by }
         }
         SESSION_ENDED => Changed::SessionEnded(SessionKey(reader.array()?)),
+        ADOPTED => {
+            let (key, epoch) = (SessionKey(reader.array()?), Epoch(reader.short()?));
+            Changed::Adopted { key, epoch }
+        }
         WANTED => Changed::Wanted(SessionKey(reader.array()?)),
         REVOKED => Changed::Revoked { principal: reader.array()? },
         _ => return Err(StoreError::Unreadable),
