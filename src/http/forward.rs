@@ -133,8 +133,7 @@ impl Forwarder {
     ) -> Result<http::Response<HopBody>, HopError> {
         let to = self.addresses.of(target.peer).await?;
         let hop = Hop {
-            // Nothing that the owner decides depends on it yet.
-            edge_peer: None,
+            edge_peer: admitted.address,
             replica: to.replica.clone(),
             epoch: target.epoch.map(|epoch| epoch.0),
             hops: 1,

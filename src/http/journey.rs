@@ -76,7 +76,11 @@ impl<'a> Journey<'a> {
         };
         match forwarder.forward(edge, self.admitted, body, target).await {
             Ok(answer) => return Ok(Some(answer)),
-            Err(NotForwarded::Unknown(answer)) => return Ok(Some(*answer)),
+            Err(NotForwarded::Unknown(answer)) => {
+                // Whoever comes next looks whether the owner still is one.
+                detour(Detour::Elsewhere);
+                return Ok(Some(*answer));
+            }
             Err(NotForwarded::NotOwner) => {
                 detour(Detour::Elsewhere);
                 // The store names it still: it gives the session up at this moment.

@@ -3,6 +3,7 @@
 //! origin 403 -> authentication 401 -> size 413/431 -> endpoint 404 -> method 405 -> content type 415, accept 406 ->
 //! JSON 400 -> era -> session 400/404 -> relay. The steps up to the method are here; `post`, `get` and `delete` go on.
 
+use std::net::SocketAddr;
 use std::panic::AssertUnwindSafe;
 use std::sync::Arc;
 
@@ -18,6 +19,7 @@ use super::forward::FromOwner;
 use super::peer::Hop;
 use super::reply::{Extra, Refused, empty, panicked};
 use super::request_id::RequestId;
+use super::serve::CallerAddress;
 use super::{Edge, cors, delete, get, headers, origin, peer, post, request_body};
 use crate::auth::challenge::www_authenticate;
 use crate::auth::metadata::metadata_url;
@@ -61,6 +63,8 @@ pub(super) struct Admitted {
     pub(super) request_id: RequestId,
     /// Where it comes from, if another replica forwarded it.
     pub(super) hop: Option<Hop>,
+    /// The caller's address as the edge saw it, which is that of a proxy before it if there is one.
+    pub(super) address: Option<SocketAddr>,
 }
 
 // === impl Admitted ===
@@ -80,6 +84,7 @@ async fn enter(edge: &Arc<Edge>, path: &str, request: Request) -> Response {
     peer::strip(&mut parts.headers);
     let origin_headers = parts.headers.contains_key(http::header::ORIGIN).then(|| parts.headers.clone());
     let method = label(&parts.method);
+    let address = address_of(&parts);
     let kept_alive = parts.version <= Version::HTTP_11 && parts.extensions.get::<Hop>().is_none();
     // Caught here and not by a layer around it all, so that this answer too has its request id and says who may
     // read it.
@@ -95,6 +100,7 @@ async fn enter(edge: &Arc<Edge>, path: &str, request: Request) -> Response {
         request.id = request_id.as_str(),
         http.method = method,
         http.path = path,
+        client.address = address.map(tracing::field::display),
         status,
         "answered"
     );
@@ -151,8 +157,9 @@ async fn climb(
         let message = format!("There is no MCP endpoint at {shown}.");
         Refused::caller(StatusCode::NOT_FOUND, "unknown_endpoint", message)
     })?;
+    let address = address_of(&parts);
     let hop = parts.extensions.remove::<Hop>();
-    let admitted = Admitted { parts, caller, endpoint, request_id: request_id.clone(), hop };
+    let admitted = Admitted { parts, caller, endpoint, request_id: request_id.clone(), hop, address };
     match admitted.parts.method {
         Method::POST => post::post(edge, admitted, body).await,
         _ if admitted.endpoint.sessions == SessionPolicy::Off => {
@@ -167,6 +174,15 @@ async fn climb(
             let refused = Refused::caller(StatusCode::METHOD_NOT_ALLOWED, "method_not_allowed", message);
             Err(refused.with(Extra::Allow))
         }
+    }
+}
+
+/// Whom a request comes from: as the replica saw it that forwarded it, which only a peer's can say, or as its own
+/// connection tells.
+fn address_of(parts: &Parts) -> Option<SocketAddr> {
+    match parts.extensions.get::<Hop>() {
+        Some(hop) => hop.edge_peer,
+        None => parts.extensions.get::<CallerAddress>().and_then(|from| from.0),
     }
 }
 

@@ -1,5 +1,6 @@
 //! Accepting connections and speaking HTTP/1.1 or HTTP/2 on them, within bounds.
 
+use std::net::SocketAddr;
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -65,6 +66,10 @@ pub async fn serve(
     }
 }
 
+/// Where a request comes from, as its connection tells; none if that is gone already.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct CallerAddress(pub(super) Option<SocketAddr>);
+
 async fn speak(socket: TcpStream, router: Router, limits: &LimitSettings, stop: CancellationToken) {
     let _ = socket.set_nodelay(true);
     let protocol = tokio::select! {
@@ -118,12 +123,26 @@ fn looks() -> impl Iterator<Item = Duration> {
     std::iter::successors(Some(soon), move |pause| Some((*pause * 2).min(seldom)))
 }
 
+// === impl CallerAddress ===
+
+impl CallerAddress {
+    /// That of the other end.
+    fn of(socket: &TcpStream) -> Self {
+        Self(socket.peer_addr().ok())
+    }
+
+    fn note<B>(self, request: &mut Request<B>) {
+        request.extensions_mut().insert(self);
+    }
+}
+
 async fn speak_http1(socket: TcpStream, router: Router, limits: &LimitSettings, stop: CancellationToken) {
-    let watch = Watch::new();
+    let (from, watch) = (CallerAddress::of(&socket), Watch::new());
     let io = TokioIo::new(Watched::new(socket, watch.clone()));
     let watching = watch.clone();
-    let service = service_fn(move |request: Request<Incoming>| {
+    let service = service_fn(move |mut request: Request<Incoming>| {
         let (router, serving) = (router.clone(), watching.serve());
+        from.note(&mut request);
         async move {
             let answer = router.oneshot(request.map(Body::new)).await;
             answer.map(|answer| serving.until_end_of(answer))
@@ -143,8 +162,9 @@ async fn speak_http1(socket: TcpStream, router: Router, limits: &LimitSettings, 
 }
 
 async fn speak_http2(socket: TcpStream, router: Router, limits: &LimitSettings, stop: CancellationToken) {
-    let streams = Streams::new(limits);
-    let service = service_fn(move |request: Request<Incoming>| {
+    let (from, streams) = (CallerAddress::of(&socket), Streams::new(limits));
+    let service = service_fn(move |mut request: Request<Incoming>| {
+        from.note(&mut request);
         let answer = router.clone().oneshot(request.map(Body::new));
         async move { answer.await.map(h2::noted) }
     });

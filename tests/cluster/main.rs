@@ -28,6 +28,7 @@ mod redis_server;
 #[allow(dead_code, reason = "each test area uses a part of it")]
 mod kit;
 
+mod addresses;
 mod adopting;
 mod bounds;
 mod cut_store;
@@ -36,6 +37,7 @@ mod forwarding;
 mod lists;
 mod lost_store;
 mod modern;
+mod paused;
 mod processes;
 mod replicas;
 mod subscriptions;

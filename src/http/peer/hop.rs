@@ -34,7 +34,7 @@ const MOST_HOPS: u8 = 1;
 /// Where a forwarded request comes from, and whom it is meant for.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Hop {
-    /// The caller's address as the edge saw it; none where nothing depends on it.
+    /// The caller's address as the edge saw it; none if it did not know it.
     pub edge_peer: Option<SocketAddr>,
     /// The replica that is meant to be the owner.
     pub replica: Replica,
