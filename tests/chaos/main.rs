@@ -26,6 +26,7 @@ mod fleet;
 mod http_server;
 mod kept_alive;
 mod kill;
+mod outage;
 #[path = "../support/process.rs"]
 mod process;
 #[path = "../support/redis.rs"]

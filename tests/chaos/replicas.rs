@@ -20,11 +20,11 @@ use crate::redis_server::{RedisServer, WatchedRedis, free_port};
 use crate::steady::{Load, Outcome, counting_server};
 
 /// How often each session calls.
-const EVERY: Duration = Duration::from_millis(400);
+pub(crate) const EVERY: Duration = Duration::from_millis(400);
 /// The lease of replicas that only stop when they are told to.
 const LONG_LEASE: Duration = Duration::from_secs(3);
 /// How long load runs between two restarts.
-const BETWEEN: Duration = Duration::from_secs(2);
+pub(crate) const BETWEEN: Duration = Duration::from_secs(2);
 /// How long a replica may take to stop.
 const STOPPED: Duration = Duration::from_secs(15);
 
@@ -36,7 +36,7 @@ fn fleet(server: &HttpServer, redis: RedisServer) -> Fleet {
     Fleet::over(redis, config)
 }
 
-fn ports() -> [SocketAddr; 2] {
+pub(crate) fn ports() -> [SocketAddr; 2] {
     [free_port(), free_port()].map(|port| SocketAddr::from(([127, 0, 0, 1], port)))
 }
 
@@ -111,11 +111,11 @@ impl Dice {
     }
 }
 
-fn sessions() -> usize {
+pub(crate) fn sessions() -> usize {
     number("MCPGATE_CHAOS_SESSIONS").and_then(|number| usize::try_from(number).ok()).unwrap_or(25)
 }
 
-fn number(name: &str) -> Option<u64> {
+pub(crate) fn number(name: &str) -> Option<u64> {
     std::env::var(name).ok()?.parse().ok()
 }
 

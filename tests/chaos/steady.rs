@@ -34,6 +34,8 @@ pub(crate) struct Load {
     streams: Mutex<Vec<String>>,
     /// How often something was come back to.
     returns: AtomicU64,
+    /// How long the slowest refusal took.
+    refused_in: Mutex<Duration>,
 }
 
 /// What its caller knows of a call.
@@ -93,6 +95,7 @@ impl Load {
             account: Mutex::default(),
             streams: Mutex::default(),
             returns: AtomicU64::new(0),
+            refused_in: Mutex::default(),
         });
         for _ in 0..sessions {
             let steady = Steady::open(&load).await.expect("a session");
@@ -108,6 +111,16 @@ impl Load {
         self.tasks.close();
         let ended = tokio::time::timeout(SILENCE * 2, self.tasks.wait()).await;
         assert!(ended.is_ok(), "some callers wait for ever");
+    }
+
+    /// How long the slowest refusal took.
+    pub(crate) fn refused_in(&self) -> Duration {
+        *self.refused_in.lock().unwrap()
+    }
+
+    /// How many were refused.
+    pub(crate) fn refused(&self) -> usize {
+        self.account.lock().unwrap().values().filter(|o| matches!(o, Outcome::Refused(_))).count()
     }
 
     /// How many calls have an end.
@@ -188,6 +201,10 @@ impl Steady {
             let outcome = tokio::time::timeout(SILENCE, self.call(n)).await;
             let outcome =
                 outcome.unwrap_or_else(|_| Outcome::Wrong(format!("silence for {:?}", began.elapsed())));
+            if matches!(outcome, Outcome::Refused(_)) {
+                let mut slowest = self.load.refused_in.lock().unwrap();
+                *slowest = began.elapsed().max(*slowest);
+            }
             self.load.account.lock().unwrap().insert(n, outcome);
         }
     }
