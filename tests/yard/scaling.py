@@ -84,7 +84,7 @@ def row(o, replicas, sessions):
             "redis_mib": round((redis_held - redis_fresh) / 1048576, 1), "redis_idle_per_s": round(idle_commands, 1),
             "redis_per_1000_calls": round(busy_commands * o.seconds * 1000 / max(1, calls["sent"])), "idle_cpu_percent": round(idle_cpu, 1),
             "redis_cpu_percent": [round(idle_redis_cpu, 1), round(busy_redis_cpu, 1)],
-            "errors": calls["errors"], "lost": have[0] - still[0] + 32 * 0, "ready": ready, "load": round(os.getloadavg()[0], 1),
+            "errors": calls["errors"], "lost": have[0] - still[0], "ready": ready, "load": round(os.getloadavg()[0], 1),
         }
         if calls["errors"] or any(status != 200 for status in ready):
             print(calls.get("error"), *(fleet.log_tail(gateway.name)[-600:] for gateway in gateways), file=sys.stderr, sep="\n")

@@ -64,7 +64,7 @@ impl Default for ClientLimits {
             streams: 1024,
             connections: 32,
             spread: 4,
-            crowd: 8,
+            crowd: 32,
             headers: 128 << 10,
             idle: Duration::from_mins(1),
             ping: Duration::from_secs(2),
