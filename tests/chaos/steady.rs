@@ -109,7 +109,7 @@ impl Load {
     pub(crate) async fn end(&self) {
         self.stop.cancel();
         self.tasks.close();
-        let ended = tokio::time::timeout(SILENCE * 2, self.tasks.wait()).await;
+        let ended = tokio::time::timeout(SILENCE * 3, self.tasks.wait()).await;
         assert!(ended.is_ok(), "some callers wait for ever");
     }
 
@@ -198,9 +198,7 @@ impl Steady {
         while self.load.stop.run_until_cancelled(tick.tick()).await.is_some() {
             let n = self.load.next.fetch_add(1, Relaxed);
             let began = Instant::now();
-            let outcome = tokio::time::timeout(SILENCE, self.call(n)).await;
-            let outcome =
-                outcome.unwrap_or_else(|_| Outcome::Wrong(format!("silence for {:?}", began.elapsed())));
+            let outcome = self.call(n).await;
             if matches!(outcome, Outcome::Refused(_)) {
                 let mut slowest = self.load.refused_in.lock().unwrap();
                 *slowest = began.elapsed().max(*slowest);
@@ -216,7 +214,9 @@ impl Steady {
             Err(error) => return Outcome::Broken(error),
         };
         let mut read = Read::default();
-        let end = read.all(body, n).await;
+        let Ok(end) = tokio::time::timeout(SILENCE, read.all(body, n)).await else {
+            return silence("a call");
+        };
         match (status, read.response.take()) {
             (StatusCode::OK, Some(response)) => return judge(n, &response),
             (StatusCode::OK, None) if read.last.is_some() => {}
@@ -234,28 +234,31 @@ impl Steady {
         self.come_back(n, read).await
     }
 
-    /// Resumes the stream of a call until its response is there.
+    /// Resumes the stream of a call until its response is there. Who is told to come back later is not met by silence.
     async fn come_back(&self, n: u64, mut read: Read) -> Outcome {
+        let mut told = Instant::now();
         loop {
             self.load.returns.fetch_add(1, Relaxed);
             tokio::time::sleep(BACK).await;
+            if told.elapsed() > SILENCE {
+                return silence("a resume");
+            }
             let resumed = self.send(Method::GET, read.last.as_deref(), &Value::Null).await;
             let Ok((status, _, body)) = resumed else { continue };
             read.whole.clear();
-            read.all(body, n).await;
+            if tokio::time::timeout(SILENCE, read.all(body, n)).await.is_err() {
+                return silence("a resumed stream");
+            }
             match (status, read.response.take()) {
                 (StatusCode::OK, Some(response)) => return judge(n, &response),
                 (StatusCode::OK, None) => {}
                 (
                     StatusCode::BAD_GATEWAY | StatusCode::SERVICE_UNAVAILABLE | StatusCode::GATEWAY_TIMEOUT,
                     _,
-                ) => {}
+                ) => told = Instant::now(),
                 (status, _) => {
-                    return Outcome::Wrong(format!(
-                        "resumed after {:?}: {status} {}",
-                        read.last,
-                        read.text()
-                    ));
+                    let last = &read.last;
+                    return Outcome::Wrong(format!("resumed after {last:?}: {status} {}", read.text()));
                 }
             }
         }
@@ -326,6 +329,10 @@ fn is_for_now(status: StatusCode) -> bool {
             | StatusCode::GATEWAY_TIMEOUT
             | StatusCode::NO_CONTENT
     )
+}
+
+fn silence(what: &str) -> Outcome {
+    Outcome::Wrong(format!("silence of {what} for {SILENCE:?}"))
 }
 
 fn judge(n: u64, response: &Value) -> Outcome {

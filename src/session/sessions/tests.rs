@@ -1,10 +1,16 @@
-//! Sessions: opened under caps, found by those they belong to, ended once.
+//! Sessions: opened under caps, found by those they belong to, owned by one replica, ended once.
 
 use std::sync::atomic::{AtomicBool, AtomicUsize};
 
 use super::*;
 use crate::protocol::capability::CapabilityClass;
 use crate::protocol::revision::Revision;
+use crate::session::heartbeat::Beat;
+use crate::session::keys::SessionKeys;
+use crate::session::tenure::Tenure;
+use crate::session::{AdoptError, Adoptable, Located};
+use crate::store::change_bus::Changed;
+use crate::store::leases::{Counts, Lease};
 use crate::store::{MemoryStore, SessionKey, SessionStore, Stored};
 
 /// Remembers that its session ended.
@@ -205,4 +211,87 @@ async fn news_of_other_sessions_cost_the_same_however_many_live_here() {
     assert!(sessions.by_store_name.find(&key).is_none());
     sessions.end(&own[1], EndReason::Delete).await;
     assert_eq!((sessions.by_store_name.len(), sessions.len()), (9998, 9998));
+}
+
+/// How long the replicas of these tests hold their leases.
+const LEASE: Duration = Duration::from_millis(400);
+
+/// One of several replicas over a store.
+fn replica(stores: &Stores, name: &str) -> Sessions<Ended> {
+    let said = Lease {
+        replica: ReplicaId(name.into()),
+        address: "127.0.0.1:1".into(),
+        key_hash: [0; 32],
+        proof: [0; 32],
+        formats: (1, 1),
+        config_hash: [0; 32],
+        counts: Counts::default(),
+    };
+    let membership = Membership::among_peers(said, Tenure::new(LEASE), Arc::new(SessionKeys::new(&[])));
+    let settings = SessionSettings::default();
+    Sessions::new(stores.clone(), membership, settings, Arc::default(), TaskTracker::new(), Arc::default())
+}
+
+/// Beats until `sessions` may adopt.
+async fn may_adopt(sessions: &Sessions<Ended>) {
+    while !sessions.membership.tenure.may_adopt() {
+        sessions.beat(Counts::default()).await;
+        tokio::time::sleep(LEASE / 10).await;
+    }
+}
+
+async fn adopt(
+    by: &Sessions<Ended>,
+    session: &Session<Ended>,
+    found: Adoptable,
+) -> Result<Epoch, AdoptError> {
+    let cap = PrincipalCap::Held([1; 32]);
+    let greeting = Greeting {
+        revision: Revision::LATEST_LEGACY,
+        params: "{}".into(),
+        capabilities: "{}".into(),
+        client_info: "{}".into(),
+        class: CapabilityClass::NONE,
+    };
+    let revive = |_: &Record, _| Some((greeting, Ended::default()));
+    by.adopt(session.id.clone(), found, binding(1), cap, revive).await.map(|session| session.epoch)
+}
+
+/// case-D01: an owner whose lease had lapsed has it back, and has looked after its sessions, when somebody adopts one
+/// who saw no lease before: it stays the owner, the only one.
+#[tokio::test]
+async fn an_owner_that_is_back_is_not_adopted_from() {
+    let stores = Stores::memory();
+    let (a, b) = (replica(&stores, "a"), replica(&stores, "b"));
+    a.beat(Counts::default()).await;
+    let session = open(&a, 1).await.expect("opened");
+    may_adopt(&b).await;
+    stores.leases.give_up(ReplicaId("a".into())).await.expect("given up");
+    let found = b.locate(&session.id, &binding(1), None).await.expect("located");
+    let Located::Free(found) = found else { panic!("{found:?}") };
+    assert_eq!(a.beat(Counts::default()).await, Beat::Held);
+    assert_eq!(adopt(&b, &session, found).await, Err(AdoptError::Raced));
+    assert!(a.find(&session.id, &binding(1)).await.is_some());
+    assert!(matches!(b.locate(&session.id, &binding(1), None).await, Ok(Located::At(_))));
+}
+
+/// case-D01: an owner that lost a session hears so at once, and serves nothing of it any more.
+#[tokio::test]
+async fn an_owner_hears_that_it_is_none_any_more() {
+    let stores = Stores::memory();
+    let (a, b) = (replica(&stores, "a"), replica(&stores, "b"));
+    a.beat(Counts::default()).await;
+    let session = open(&a, 1).await.expect("opened");
+    may_adopt(&b).await;
+    stores.leases.give_up(ReplicaId("a".into())).await.expect("given up");
+    let found = b.locate(&session.id, &binding(1), None).await.expect("located");
+    let Located::Free(found) = found else { panic!("{found:?}") };
+    let mut heard = a.changes();
+    let epoch = adopt(&b, &session, found).await.expect("adopted");
+    let Ok(Changed::Adopted { key, epoch: told }) = heard.recv().await else { panic!("it was not told") };
+    assert_eq!(told, epoch);
+    a.adopted_elsewhere(&key, told);
+    assert!(session.ended.is_cancelled() && a.is_empty());
+    b.adopted_elsewhere(&key, told);
+    assert!(b.find(&session.id, &binding(1)).await.is_some(), "the new owner stays");
 }
