@@ -13,6 +13,7 @@ mod identity;
 mod serve;
 mod strangers;
 mod tls;
+mod together;
 
 use std::net::SocketAddr;
 use std::sync::Arc;

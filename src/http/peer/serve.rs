@@ -3,7 +3,6 @@
 use std::convert::Infallible;
 use std::net::SocketAddr;
 use std::sync::Arc;
-use std::sync::atomic::{AtomicUsize, Ordering::Relaxed};
 use std::time::Duration;
 
 use axum::Router;
@@ -11,7 +10,6 @@ use axum::body::Body;
 use axum::response::{IntoResponse as _, Response};
 use http::{Request, StatusCode, Uri};
 use hyper::body::Incoming;
-use hyper::rt::Executor;
 use hyper::server::conn::http2;
 use hyper::service::service_fn;
 use hyper_util::rt::{TokioIo, TokioTimer};
@@ -28,6 +26,7 @@ use tower::ServiceExt as _;
 use super::client::limits::STREAM_WINDOW;
 use super::gathered::Gathered;
 use super::hop::{Hop, MalformedHop};
+use super::together::{Begun, Together};
 use super::{Identity, KeyHash, Peers, Strangers};
 use crate::protocol::header::REQUEST_ID;
 
@@ -81,16 +80,6 @@ pub struct Stop {
     /// What still runs is cut.
     pub end: CancellationToken,
 }
-
-/// Runs the streams of a connection on the tracker, and counts them.
-#[derive(Clone)]
-struct Tracked {
-    tasks: TaskTracker,
-    running: Arc<AtomicUsize>,
-}
-
-/// A stream that runs.
-struct Running(Arc<AtomicUsize>);
 
 /// Why a connection came to nothing.
 #[derive(Debug, thiserror::Error)]
@@ -176,8 +165,8 @@ impl PeerListener {
     async fn speak(&self, tls: TlsStream<BufReader<TcpStream>>, stop: &Stop) {
         let router = self.router.clone();
         let service = service_fn(move |request| answer(router.clone(), request));
-        let running = Arc::new(AtomicUsize::new(0));
-        let mut http = http2::Builder::new(Tracked { tasks: self.tasks.clone(), running: running.clone() });
+        let begun = Begun::default();
+        let mut http = http2::Builder::new(begun.clone());
         http.timer(TokioTimer::new())
             .auto_date_header(false)
             .max_concurrent_streams(self.limits.streams)
@@ -191,11 +180,12 @@ impl PeerListener {
             .keep_alive_interval(Some(self.limits.ping))
             .keep_alive_timeout(self.limits.pong);
         let connection = std::pin::pin!(http.serve_connection(TokioIo::new(tls), service));
-        let mut connection = Gathered::new(connection, || running.load(Relaxed));
+        let together = Together::new(connection, begun.clone());
+        let mut connection = Gathered::new(together, || begun.open());
         tokio::select! {
             _ = &mut connection => return,
             () = stop.end.cancelled() => return,
-            () = stop.finish.cancelled() => connection.connection.as_mut().graceful_shutdown(),
+            () = stop.finish.cancelled() => connection.connection.connection.as_mut().graceful_shutdown(),
         }
         tokio::select! {
             _ = connection => {}
@@ -240,36 +230,5 @@ impl Default for ServeLimits {
             ping: Duration::from_secs(2),
             pong: Duration::from_secs(10),
         }
-    }
-}
-
-// === impl Tracked ===
-
-impl<F> Executor<F> for Tracked
-where
-    F: Future + Send + 'static,
-    F::Output: Send,
-{
-    fn execute(&self, stream: F) {
-        let running = Running::one_of(&self.running);
-        self.tasks.spawn(async move {
-            drop(stream.await);
-            drop(running);
-        });
-    }
-}
-
-// === impl Running ===
-
-impl Running {
-    fn one_of(all: &Arc<AtomicUsize>) -> Self {
-        all.fetch_add(1, Relaxed);
-        Self(all.clone())
-    }
-}
-
-impl Drop for Running {
-    fn drop(&mut self) {
-        self.0.fetch_sub(1, Relaxed);
     }
 }
