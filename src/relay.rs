@@ -72,7 +72,7 @@ use crate::catalog::{Catalog, Endpoint};
 use crate::session::PrincipalCap;
 use crate::session::{Membership, Sessions};
 use crate::settings::Settings;
-use crate::store::{Registry, ReplicaId, Sealer, Stores};
+use crate::store::{Registry, ReplicaId, Sealer, SessionKey, Stores};
 use crate::telemetry::Metrics;
 use crate::tenancy::Principal;
 use crate::tenancy::principal::Issuer;
@@ -136,6 +136,8 @@ pub struct Relay {
     relisting: coalesce::Coalesced<relist::TenantListKey>,
     /// Servers of whose lists the other replicas are being told.
     telling: coalesce::Coalesced<Arc<str>>,
+    /// Sessions that are being given up, since a peer asked for them.
+    giving_up: coalesce::Coalesced<SessionKey>,
     in_flight: usize,
     grace: Duration,
     /// When a modern answer that is still to come begins as a stream.
@@ -193,6 +195,7 @@ impl Relay {
             probing: Registry::new(),
             relisting: coalesce::Coalesced::default(),
             telling: coalesce::Coalesced::default(),
+            giving_up: coalesce::Coalesced::default(),
             in_flight: settings.limits.in_flight_per_session,
             grace: settings.streams.grace,
             keep_alive: settings.streams.keep_alive,

@@ -27,7 +27,6 @@ use crate::session::{Epoch, Peer};
 use crate::telemetry::metrics::cluster::Forward;
 use addresses::Addresses;
 use body::{LastWords, Streamed};
-pub(super) use hold::Held;
 pub use hold::Hold;
 
 /// The way to other replicas.

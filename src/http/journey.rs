@@ -9,7 +9,7 @@ use bytes::Bytes;
 use tokio::time::Instant;
 
 use super::Edge;
-use super::forward::{Forwarder, Held, NotForwarded, Target};
+use super::forward::{Forwarder, NotForwarded, Target};
 use super::mcp::Admitted;
 use super::reply::Refused;
 use crate::session::ReplicaId;
@@ -23,8 +23,6 @@ pub(super) struct Journey<'a> {
     /// A replica that was proven dead on the way.
     dead: Option<ReplicaId>,
     turned: Turned,
-    /// Its place among those that are held.
-    held: Option<Held<'a>>,
 }
 
 /// Whether a replica said before that the request is not its own.
@@ -51,7 +49,7 @@ const AGAIN: Duration = Duration::from_millis(100);
 impl<'a> Journey<'a> {
     /// One that begins now.
     pub(super) fn new(edge: &'a Arc<Edge>, admitted: &'a Admitted) -> Self {
-        Self { edge, admitted, began: Instant::now(), dead: None, turned: Turned::NotYet, held: None }
+        Self { edge, admitted, began: Instant::now(), dead: None, turned: Turned::NotYet }
     }
 
     /// A replica that was proven dead on the way.
@@ -75,7 +73,10 @@ impl<'a> Journey<'a> {
             return Err(unreachable(&"this replica has no way to others"));
         };
         match forwarder.forward(edge, self.admitted, body, target).await {
-            Ok(answer) => return Ok(Some(answer)),
+            Ok(answer) => {
+                edge.relay.reached(&target.peer.replica);
+                return Ok(Some(answer));
+            }
             Err(NotForwarded::Unknown(answer)) => {
                 // Whoever comes next looks whether the owner still is one.
                 detour(Detour::Elsewhere);
@@ -100,6 +101,17 @@ impl<'a> Journey<'a> {
         Ok(None)
     }
 
+    /// Lets a session go that is being given up here, so that it can be looked for again.
+    ///
+    /// # Errors
+    /// 503 if that takes too long.
+    pub(super) async fn rest(&mut self, body: &Bytes) -> Result<(), Refused> {
+        match &self.edge.forwarder {
+            Some(forwarder) => self.wait(forwarder, body, moving).await,
+            None => Err(moving()),
+        }
+    }
+
     /// Holds the request for a moment, if there is a place for it and its time is not over.
     ///
     /// # Errors
@@ -110,13 +122,10 @@ impl<'a> Journey<'a> {
         body: &Bytes,
         why: impl FnOnce() -> Refused,
     ) -> Result<(), Refused> {
-        if self.held.is_none() {
-            self.held = forwarder.hold.enter(body.len(), &self.edge.metrics);
-        }
-        if self.held.is_none() {
+        let Some(_held) = forwarder.hold.enter(body.len(), &self.edge.metrics) else {
             self.edge.metrics.cluster().forwarded(Forward::Refused);
             return Err(unreachable(&"too many requests wait for it already"));
-        }
+        };
         if self.began.elapsed() >= forwarder.patience() {
             return Err(why());
         }

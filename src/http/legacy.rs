@@ -23,7 +23,7 @@ use crate::protocol::method::Method;
 use crate::protocol::object::Object;
 use crate::protocol::revision::Revision;
 use crate::relay::request::Batching;
-use crate::relay::{Answer, NoSeat, Session};
+use crate::relay::{Answer, Busy, NoSeat, Session};
 use crate::settings::endpoints::SessionPolicy;
 use initialize::{initialize, not_opened};
 
@@ -102,6 +102,7 @@ fn answered(edge: &Edge, admitted: &Admitted, answer: Answer) -> Response {
 /// Why a request is not served now.
 pub(super) fn refused_seat(why: &NoSeat) -> Refused {
     match why {
+        NoSeat::Busy(busy @ Busy::Moving) => Refused::unavailable(busy.reason(), busy.to_string()),
         NoSeat::Busy(busy) => {
             let refused = Refused::caller(StatusCode::TOO_MANY_REQUESTS, busy.reason(), busy.to_string());
             refused.with(Extra::RetryAfter(1))

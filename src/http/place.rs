@@ -38,7 +38,11 @@ pub(super) async fn place(edge: &Arc<Edge>, admitted: &Admitted, body: &Bytes) -
     let mut journey = Journey::new(edge, admitted);
     loop {
         let owner = match edge.relay.whereabouts(&id, caller, endpoint, journey.dead()).await {
-            Ok(Whereabouts::Here(session)) => return Ok(Placed::Here(session)),
+            Ok(Whereabouts::Here(session)) if !session.is_retired() => return Ok(Placed::Here(session)),
+            Ok(Whereabouts::Here(_)) => {
+                journey.rest(body).await?;
+                continue;
+            }
             Ok(Whereabouts::At(owner)) => owner,
             Ok(Whereabouts::Nowhere) => return Err(unknown_session(edge)),
             Err(unplaced) => return Err(refused(&unplaced)),

@@ -12,6 +12,7 @@ use crate::catalog::Kind;
 use crate::session::heartbeat::{Beat, PeersSeen};
 use crate::session::tenure::Tenure;
 use crate::settings::ServerSettings;
+use crate::store::SessionKey;
 use crate::store::change_bus::Changed;
 use crate::store::leases::Counts;
 use crate::upstream::pace::{Backoff, Pace};
@@ -102,7 +103,7 @@ impl Relay {
                     Err(RecvError::Closed) => return,
                 },
                 () = sleep_until(look) => {
-                    if let Err(error) = self.sessions.reconcile(self.sessions.tenure().is_forgetful()).await {
+                    if let Err(error) = self.sessions.look_after().await {
                         tracing::debug!(%error, "sessions could not be looked up");
                     }
                     look = Instant::now() + jittered(RECONCILE);
@@ -116,7 +117,7 @@ impl Relay {
         match changed {
             Changed::SessionEnded(key) => self.sessions.ended_elsewhere(&key),
             Changed::Adopted { key, epoch } => self.sessions.adopted_elsewhere(&key, epoch),
-            Changed::Wanted(key) => self.sessions.give_up(&key).await,
+            Changed::Wanted(key) => self.give_up(key),
             Changed::Catalog { server, by } if by != *self.sessions.replica() => {
                 self.listed_elsewhere(&server);
             }
@@ -126,6 +127,18 @@ impl Relay {
                     session.streams.end_connections();
                 }
             }
+        }
+    }
+
+    /// Gives a session up that a peer asks for, in the background; once, however often it is asked for meanwhile.
+    fn give_up(self: &Arc<Self>, key: SessionKey) {
+        if self.giving_up.begin(key.clone()) {
+            let relay = self.clone();
+            self.tasks.spawn(async move {
+                relay.sessions.give_up(&key).await;
+                // Who asked meanwhile has what it wanted.
+                while relay.giving_up.again(&key) {}
+            });
         }
     }
 

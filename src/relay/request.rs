@@ -31,6 +31,9 @@ pub enum Busy {
     /// `limits.inFlightPerSession` is reached.
     #[error("this session runs as many requests as limits.inFlightPerSession allows; wait for some to end")]
     Requests,
+    /// The session is being given up at this moment.
+    #[error("this session is on its way from one replica to another; try again in a moment")]
+    Moving,
     /// `limits.listensPerPrincipal` is reached.
     #[error("this caller has as many listens open as limits.listensPerPrincipal allows; close some")]
     Listens,
@@ -43,6 +46,7 @@ impl Busy {
     pub const fn reason(self) -> &'static str {
         match self {
             Self::Requests => "session_busy",
+            Self::Moving => "session_moving",
             Self::Listens => "too_many_listens",
         }
     }
@@ -75,7 +79,8 @@ impl Relay {
     ) -> Result<Answer, Busy> {
         let mut running = Vec::with_capacity(requests.len());
         for _ in &requests {
-            running.push(session.run(self.in_flight).ok_or(Busy::Requests)?);
+            let why = || if session.is_retired() { Busy::Moving } else { Busy::Requests };
+            running.push(session.run(self.in_flight).ok_or_else(why)?);
         }
         let outlet = Outlet::new(Among::Session(session.streams.clone()), form, request_id);
         if session.streams.journal().is_some() {

@@ -8,7 +8,7 @@ use super::{Caller, Conversation, Relay, Session, extensions};
 use crate::catalog::Endpoint;
 use crate::protocol::revision::Revision;
 use crate::session::live::Greeting;
-use crate::session::{AdoptError, Adoptable, Binding, EndReason, Located, Owner, SessionId, Unlocated};
+use crate::session::{AdoptError, Adoptable, Binding, Located, Owner, SessionId, Unlocated};
 use crate::store::{Epoch, Flight, Record, Registry, ReplicaId, SessionKey, StoreError};
 use crate::telemetry::metrics::cluster::Transfer;
 
@@ -99,15 +99,24 @@ impl Relay {
     /// # Errors
     /// [`Unplaced`]
     pub async fn owned_here(
-        &self,
+        self: &Arc<Self>,
         id: &SessionId,
         caller: &Caller,
-        endpoint: &Endpoint,
+        endpoint: &Arc<Endpoint>,
         epoch: Epoch,
     ) -> Result<Option<Arc<Session>>, Unplaced> {
         let binding = Binding { principal: caller.binding, endpoint: endpoint.path.clone() };
-        let owned = self.sessions.owned_in(id, &binding, epoch).await;
-        owned.map_err(|no_lease| Unlocated::from(no_lease).into())
+        if let Some(session) = self.sessions.owned_in(id, &binding, epoch).await.map_err(Unlocated::from)? {
+            return Ok((!session.is_retired()).then_some(session));
+        }
+        let Some(found) = self.sessions.left_here(id, &binding).await.map_err(Unlocated::from)? else {
+            return Ok(None);
+        };
+        match self.adopt(id, found, &binding, caller, endpoint).await {
+            Ok(session) => Ok(Some(session)),
+            Err(AdoptError::Raced) => Ok(None),
+            Err(other) => Err(other.into()),
+        }
     }
 
     /// Whether the caller has a session of this id, wherever it is, as far as can be told.
@@ -120,26 +129,32 @@ impl Relay {
     ///
     /// # Errors
     /// [`Unplaced`]
+    ///
+    /// # Cancellation
+    /// What was begun is done: many callers hang up behind their DELETE.
     pub async fn end_at_word(
-        &self,
+        self: &Arc<Self>,
         id: &SessionId,
         caller: &Caller,
         endpoint: &Endpoint,
     ) -> Result<bool, Unplaced> {
         let binding = Binding { principal: caller.binding, endpoint: endpoint.path.clone() };
-        match self.sessions.locate(id, &binding, None).await? {
-            Located::Here(session) => {
-                self.sessions.end(&session, EndReason::Delete).await;
-                Ok(true)
+        let located = self.sessions.locate(id, &binding, None).await?;
+        let (relay, id) = (self.clone(), id.clone());
+        let ended = self.tasks.spawn(async move {
+            match located {
+                Located::Here(session) => relay.sessions.delete(&session).await.map(|()| true),
+                Located::Nowhere => Ok(false),
+                Located::At(_) | Located::Free(_) => {
+                    let removed = relay.sessions.remove(&id).await?;
+                    Ok(removed.inspect(|record| relay.take_leave(record)).is_some())
+                }
             }
-            Located::Nowhere => Ok(false),
-            Located::At(_) | Located::Free(_) => {
-                let Some(record) = self.sessions.remove(id).await.map_err(Unlocated::from)? else {
-                    return Ok(false);
-                };
-                self.take_leave(&record);
-                Ok(true)
-            }
+        });
+        match ended.await {
+            Ok(ended) => Ok(ended.map_err(Unlocated::from)?),
+            // It ended by a panic, which is told elsewhere.
+            Err(_) => Err(Unlocated::from(StoreError::Unreachable).into()),
         }
     }
 
@@ -155,6 +170,13 @@ impl Relay {
     /// Forgets who owns a session: a peer said that it does not.
     pub fn forget_owner(&self, id: &SessionId) {
         self.sessions.forget_route(id);
+    }
+
+    /// Notes that a replica was reached.
+    pub fn reached(&self, owner: &ReplicaId) {
+        if !self.missed.is_empty() {
+            self.missed.remove(owner);
+        }
     }
 
     /// Notes that a session's owner cannot be reached, though it may live: after [`UNREACHED`] it is asked for the session

@@ -38,6 +38,11 @@ impl<A> ByStoreName<A> {
         self.0.get(key)
     }
 
+    /// Whether there are none.
+    pub(super) fn is_empty(&self) -> bool {
+        self.0.is_empty()
+    }
+
     /// How many there are.
     #[cfg(test)]
     pub(super) fn len(&self) -> usize {

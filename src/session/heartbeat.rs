@@ -7,7 +7,8 @@ use tokio::time::sleep;
 use super::Sessions;
 use super::live::Attachment;
 use super::membership::Company;
-use super::tenure::{Moment, Seen};
+use super::release::Absent;
+use super::tenure::Moment;
 use crate::store::leases::{Counts, Lease};
 use crate::store::{StoreError, lock};
 
@@ -31,7 +32,7 @@ pub struct PeersSeen {
 
 /// In this part of a lease time is an adoption over that was begun before the lease was taken: it asks for the lease
 /// right before its one command.
-const SETTLED: u32 = 8;
+const SETTLED: u32 = 4;
 
 // === impl Sessions ===
 
@@ -58,25 +59,29 @@ impl<A: Attachment> Sessions<A> {
             }
             Err(other) => return Err(other),
         };
-        if tenure.is_unverified() {
-            self.verify(tenure.is_another(&generation)).await?;
-            tenure.extended(asked, generation);
-        } else if tenure.extended(asked, generation) == Seen::Anew {
+        let anew = tenure.is_another(&generation);
+        if anew {
             tracing::warn!(
                 "the session store began anew or is another server, and may have lost what it held; sessions that it does not have are written to it again"
             );
-            self.reconcile(true).await?;
         }
+        // What fails here is done again with the next beat: only then is the generation known, and the lease counted on.
+        if tenure.is_unverified() {
+            self.verify(anew).await?;
+        } else if anew {
+            self.reconcile(Absent::Forgotten).await?;
+        }
+        tenure.extended(asked, generation);
         self.look_around().await
     }
 
     /// The lease was taken anew, and what was owned before may have been adopted meanwhile: each session is looked at
     /// before anything is served. Whoever saw no lease a moment ago adopts until then, or not at all.
     async fn verify(&self, anew: bool) -> Result<(), StoreError> {
-        if self.len() > 0 {
+        if !self.by_store_name.is_empty() {
             sleep(self.membership.tenure.lease() / SETTLED).await;
         }
-        self.reconcile(anew).await
+        self.reconcile(if anew { Absent::Forgotten } else { Absent::Ended }).await
     }
 
     /// Takes note of what the others hold.

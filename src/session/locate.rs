@@ -99,8 +99,11 @@ impl<A: Attachment> Sessions<A> {
             }
         }
         let Some((key, record)) = found else {
-            let forgetful = self.membership.tenure.is_forgetful();
-            return if forgetful { Err(Unlocated::Forgetful) } else { Ok(Located::Nowhere) };
+            return if self.believes_store().await? {
+                Ok(Located::Nowhere)
+            } else {
+                Err(Unlocated::Forgetful)
+            };
         };
         if record.binding != binding.principal || *record.endpoint != *binding.endpoint {
             return Ok(Located::Nowhere);
@@ -117,6 +120,27 @@ impl<A: Attachment> Sessions<A> {
     ) -> Result<Option<Arc<Session<A>>>, NoLease> {
         let session = self.find(id, binding).await.filter(|session| session.epoch == epoch);
         if session.is_some() && !self.membership.tenure.is_held() { Err(NoLease) } else { Ok(session) }
+    }
+
+    /// The session of this id if the store says that it is owned here, and it is not: something failed when it was
+    /// taken over or given up. Its next request takes it up again, also one that a peer sends.
+    ///
+    /// # Errors
+    /// [`StoreError`]
+    pub async fn left_here(
+        &self,
+        id: &SessionId,
+        binding: &Binding,
+    ) -> Result<Option<Adoptable>, StoreError> {
+        for key in self.membership.keys.of(id) {
+            if let Some(record) = self.stores.sessions.load(key.clone()).await? {
+                let its = record.binding == binding.principal && *record.endpoint == *binding.endpoint;
+                let ours = record.owner.as_ref() == Some(&self.membership.replica);
+                let found = Adoptable { key, record, why: Free::Surely };
+                return Ok((its && ours && self.live.get(id).is_none()).then_some(found));
+            }
+        }
+        Ok(None)
     }
 
     /// Another replica, if it lives.

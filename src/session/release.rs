@@ -15,6 +15,15 @@ const SETTLED_WITHIN: Duration = Duration::from_secs(1);
 /// How many epochs are asked for at a time.
 const PAGE: usize = 256;
 
+/// What it means that the store does not have a session.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Absent {
+    /// It was ended.
+    Ended,
+    /// The store lost what it held: the session is written to it again.
+    Forgotten,
+}
+
 // === impl Sessions ===
 
 impl<A: Attachment> Sessions<A> {
@@ -126,12 +135,34 @@ impl<A: Attachment> Sessions<A> {
         Ok(elsewhere)
     }
 
-    /// Looks whether the sessions here are still owned here, and parts with those that are not. Those that the store does
-    /// not know are written to it again if it has `forgotten` what it held.
+    /// Looks whether the sessions here are still owned here, and parts with those that are not, at the times at which
+    /// the store is not about to be found new.
     ///
     /// # Errors
     /// [`StoreError`] if the store cannot be asked; what was not looked at stays as it is.
-    pub async fn reconcile(&self, forgotten: bool) -> Result<(), StoreError> {
+    pub async fn look_after(&self) -> Result<(), StoreError> {
+        let forgotten = self.membership.tenure.is_forgetful();
+        self.reconcile(if forgotten { Absent::Forgotten } else { Absent::Ended }).await
+    }
+
+    /// Whether what the store does not have is no more. Not if it may have begun anew since the last heartbeat: the
+    /// next one writes it again. A store that holds this replica's lease has not.
+    ///
+    /// # Errors
+    /// [`StoreError`]
+    pub(super) async fn believes_store(&self) -> Result<bool, StoreError> {
+        let tenure = &self.membership.tenure;
+        if tenure.is_unverified() || tenure.is_forgetful() {
+            return Ok(false);
+        }
+        Ok(self.stores.leases.find(self.membership.replica.clone()).await?.is_some())
+    }
+
+    /// Looks whether the sessions here are still owned here, and parts with those that are not.
+    ///
+    /// # Errors
+    /// [`StoreError`] if the store cannot be asked or believed; what was not looked at stays as it is.
+    pub(super) async fn reconcile(&self, absent: Absent) -> Result<(), StoreError> {
         let live: Vec<_> = self.all().into_iter().filter(|session| session.stored().is_some()).collect();
         for page in live.chunks(PAGE) {
             let stored = |session: &Arc<Session<A>>| session.stored().map(|(key, own)| (key.clone(), own));
@@ -141,10 +172,14 @@ impl<A: Attachment> Sessions<A> {
                 .collect();
             let epochs =
                 self.stores.sessions.epochs(keyed.iter().map(|(_, key, _)| key.clone()).collect()).await?;
+            let some_absent = epochs.iter().any(Option::is_none);
+            if absent == Absent::Ended && some_absent && !self.believes_store().await? {
+                return Err(StoreError::Unreachable);
+            }
             for ((session, key, own), epoch) in keyed.into_iter().zip(epochs) {
                 match epoch {
                     Some(epoch) if epoch == own => {}
-                    None if forgotten => self.write_again(session, key).await?,
+                    None if absent == Absent::Forgotten => self.write_again(session, key).await?,
                     None | Some(_) => {
                         self.part_with(session, EndReason::Lost);
                     }
@@ -158,10 +193,17 @@ impl<A: Attachment> Sessions<A> {
         if session.ended.is_cancelled() {
             return Ok(());
         }
-        match self.stores.sessions.create(key, self.record_of(session)).await {
-            // Somebody adopted what was written a moment ago.
+        let Some((_, own)) = session.stored() else { return Ok(()) };
+        match self.stores.sessions.create(key.clone(), self.record_of(session)).await {
             Err(StoreError::Fenced) => {
-                self.part_with(session, EndReason::Lost);
+                let held = self.stores.sessions.load(key).await?;
+                let is_ours = |held: &Record| {
+                    held.epoch == own && held.owner.as_ref() == Some(&self.membership.replica)
+                };
+                // If it is not what was written a moment ago, somebody adopted that.
+                if !held.as_ref().is_some_and(is_ours) {
+                    self.part_with(session, EndReason::Lost);
+                }
                 Ok(())
             }
             other => other,

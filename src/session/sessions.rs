@@ -187,7 +187,11 @@ impl<A: Attachment> Sessions<A> {
         if session.binding != *binding {
             return None;
         }
-        if let Some(reason) = self.expired(&session) {
+        if session.is_lost() {
+            self.part_with(&session, EndReason::Lost);
+            return None;
+        }
+        if let Some(reason) = self.expired_here(&session) {
             self.end(&session, reason).await;
             return None;
         }
@@ -206,8 +210,10 @@ impl<A: Attachment> Sessions<A> {
     pub async fn change(&self, session: &Session<A>, change: Change) -> Result<(), StoreError> {
         let Some((key, epoch)) = session.stored() else { return Ok(()) };
         let changed = self.stores.sessions.change(key.clone(), epoch, change).await;
-        if let Err(StoreError::Gone | StoreError::Fenced) = changed {
-            session.lose();
+        match changed {
+            Err(StoreError::Fenced) => session.lose(),
+            Err(StoreError::Gone) if matches!(self.believes_store().await, Ok(true)) => session.lose(),
+            Ok(()) | Err(_) => {}
         }
         changed
     }
@@ -269,6 +275,24 @@ impl<A: Attachment> Sessions<A> {
             tracing::warn!(session.id = session.id.short_hash(), %error, "session record not removed");
         }
         true
+    }
+
+    /// Ends a session at its caller's word, in the store first: it has not ended if that fails.
+    ///
+    /// # Errors
+    /// [`StoreError`]
+    pub async fn delete(&self, session: &Arc<Session<A>>) -> Result<(), StoreError> {
+        if let Some(key) = session.store_key() {
+            self.stores.sessions.remove(key.clone()).await?;
+            self.tell(Changed::SessionEnded(key.clone())).await;
+        }
+        self.part_with(session, EndReason::Delete);
+        Ok(())
+    }
+
+    /// Why a session is over by its age, if it is. A replica that may not own it any more cannot say so.
+    fn expired_here(&self, session: &Session<A>) -> Option<EndReason> {
+        self.membership.tenure.is_held().then(|| self.expired(session)).flatten()
     }
 
     /// Takes the live parts of a session apart, and leaves its record as it is; `false` if that was done already.
@@ -356,7 +380,7 @@ impl<A: Attachment> Sessions<A> {
                 self.part_with(&session, EndReason::Lost);
                 continue;
             }
-            match self.expired(&session) {
+            match self.expired_here(&session) {
                 Some(reason) => {
                     self.end(&session, reason).await;
                 }

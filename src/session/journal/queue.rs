@@ -148,6 +148,8 @@ impl Queue {
         let waits = if id.epoch == self.epoch { waits() } else { None };
         match waits.and_then(|at| self.pending.remove(at)) {
             Some(pending) => self.bytes -= size(&pending.what),
+            // At the bound the oldest stay in the log until it goes as a whole.
+            None if self.forgets.len() >= MOST_ENTRIES => {}
             None => self.forgets.push(id),
         }
     }

@@ -24,7 +24,7 @@ const LONGEST_WAIT: Duration = Duration::from_secs(5);
 enum Taken {
     Stored,
     /// It never will.
-    Refused(StoreError),
+    Refused,
 }
 
 // === impl Shared ===
@@ -72,14 +72,15 @@ impl Shared {
             match work {
                 Work::Append(batch) => {
                     let before = batch.entries.first().map_or(0, |entry| entry.id.number.saturating_sub(1));
-                    if let Taken::Refused(why) = self.store(batch).await {
-                        return self.lose(why, before);
+                    if matches!(self.store(batch).await, Taken::Refused) {
+                        return self.lose(before);
                     }
                 }
                 Work::Forget(ids) => {
                     let forget = self.log.forget(self.key.clone(), self.epoch, ids.clone());
                     match timeout(PATIENCE, forget).await {
-                        Ok(Ok(())) => {}
+                        // What is gone as a whole has no entries either.
+                        Ok(Ok(()) | Err(StoreError::Gone)) => {}
                         Ok(Err(StoreError::Unreachable | StoreError::Unreadable)) | Err(_) => {
                             // Not worth a wait: nothing is wrong but that the log is longer than it need be.
                             lock(&self.queue).put_back(ids);
@@ -87,9 +88,9 @@ impl Shared {
                                 return;
                             }
                         }
-                        Ok(Err(why)) => {
+                        Ok(Err(StoreError::Fenced)) => {
                             let stored = lock(&self.queue).written_through();
-                            return self.lose(why, stored);
+                            return self.lose(stored);
                         }
                     }
                 }
@@ -157,11 +158,12 @@ impl Shared {
                 Ok(Ok(())) => return Taken::Stored,
                 Ok(Err(StoreError::Fenced)) if in_doubt => match self.is_there(&batch).await {
                     Ok(true) => return Taken::Stored,
-                    Ok(false) => return Taken::Refused(StoreError::Fenced),
-                    Err(StoreError::Gone) => return Taken::Refused(StoreError::Gone),
-                    Err(StoreError::Fenced | StoreError::Unreachable | StoreError::Unreadable) => {}
+                    Ok(false) => return Taken::Refused,
+                    Err(_) => {}
                 },
-                Ok(Err(why @ (StoreError::Fenced | StoreError::Gone))) => return Taken::Refused(why),
+                Ok(Err(StoreError::Fenced)) => return Taken::Refused,
+                // It ended elsewhere, which the session is told, or the store lost it, and its owner writes it again.
+                Ok(Err(StoreError::Gone)) => {}
                 Ok(Err(StoreError::Unreachable | StoreError::Unreadable)) | Err(_) => in_doubt = true,
             }
             sleep(self.spread(wait)).await;
@@ -203,10 +205,10 @@ impl Shared {
         waiting(queue)
     }
 
-    /// The store refused for good. If another has the session, what is not stored must not go out: its new owner
+    /// The store refused for good: another has the session. What is not stored must not go out, since its new owner
     /// answers in its place.
-    fn lose(&self, why: StoreError, stored: u64) {
-        if why == StoreError::Fenced {
+    fn lose(&self, stored: u64) {
+        {
             let _queue = lock(&self.queue);
             self.fenced.store(true, Ordering::Release);
             self.released.store(stored, Ordering::Release);
