@@ -155,8 +155,11 @@ impl Forwarder {
         head.version = http::Version::HTTP_11;
         if is_stream(head.headers.get(CONTENT_TYPE)) {
             let last_words = match era {
+                Era::Legacy if admitted.parts.method == Method::POST => {
+                    LastWords::of_post(self.lease, unknown_outcomes(admitted, body))
+                }
                 Era::Legacy => LastWords::ComeBack(self.lease),
-                Era::Modern => LastWords::Response(unknown_outcome(admitted, body)),
+                Era::Modern => LastWords::Responses(unknown_outcomes(admitted, body)),
             };
             let streamed = Streamed::new(answered, last_words);
             return Ok(Response::from_parts(head, Body::new(streamed)));
@@ -185,23 +188,12 @@ fn unknown(admitted: &Admitted, body: &Bytes, why: &str) -> NotForwarded {
         "a request that was forwarded to another replica has no answer: {why}"
     );
     NotForwarded::Unknown(Box::new(if admitted.parts.method == Method::POST {
-        let of = |id: &str| outcome_unknown(admitted, id);
-        match Message::parse(body.clone()) {
-            Ok(Message::Request(request)) => json(StatusCode::OK, of(request.id())),
-            // Nobody waits for word of these, and they must not come again.
-            Ok(Message::Notification(_) | Message::Response(_)) => empty(StatusCode::ACCEPTED),
-            Err(_) => {
-                let parts = crate::protocol::envelope::batch(body, super::legacy::MOST_IN_BATCH);
-                let ids = parts.into_iter().flatten().filter_map(|part| match Message::parse(part) {
-                    Ok(Message::Request(request)) => Some(of(request.id())),
-                    _ => None,
-                });
-                let all: Vec<Bytes> = ids.collect();
-                match all.is_empty() {
-                    true => empty(StatusCode::ACCEPTED),
-                    false => json(StatusCode::OK, [&b"["[..], &all.join(&b","[..]), b"]"].concat().into()),
-                }
-            }
+        let all: Vec<Bytes> = unknown_outcomes(admitted, body).into_iter().map(|(_, error)| error).collect();
+        match (&all[..], Message::parse(body.clone())) {
+            // Nobody waits for word of notifications and responses, and they must not come again.
+            ([], _) => empty(StatusCode::ACCEPTED),
+            ([one], Ok(_)) => json(StatusCode::OK, one.clone()),
+            (all, _) => json(StatusCode::OK, [&b"["[..], &all.join(&b","[..]), b"]"].concat().into()),
         }
     } else {
         // A stream can be resumed.
@@ -218,10 +210,17 @@ fn outcome_unknown(admitted: &Admitted, id: &str) -> Bytes {
     error.to_message(Some(id), Some(admitted.request_id.as_str()))
 }
 
-/// The same to the one request in `body`; none if there is none.
-fn unknown_outcome(admitted: &Admitted, body: &Bytes) -> Option<Bytes> {
+/// The same to all requests in `body`, each by its raw id.
+fn unknown_outcomes(admitted: &Admitted, body: &Bytes) -> Vec<(Box<str>, Bytes)> {
+    let of = |message: Message| match message {
+        Message::Request(request) => Some((request.id().into(), outcome_unknown(admitted, request.id()))),
+        Message::Notification(_) | Message::Response(_) => None,
+    };
     match Message::parse(body.clone()) {
-        Ok(Message::Request(request)) => Some(outcome_unknown(admitted, request.id())),
-        _ => None,
+        Ok(message) => of(message).into_iter().collect(),
+        Err(_) => {
+            let parts = crate::protocol::envelope::batch(body, super::legacy::MOST_IN_BATCH);
+            parts.into_iter().flatten().filter_map(|part| Message::parse(part).ok().and_then(of)).collect()
+        }
     }
 }

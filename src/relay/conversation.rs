@@ -152,7 +152,7 @@ impl Attachment for Conversation {
         self.modern_lists.clear();
         let subscriptions = std::mem::take(&mut *lock(&self.subscriptions));
         drop(subscriptions);
-        let farewell = if reason.goes_on() { Farewell::Leave } else { Farewell::End };
+        let farewell = if reason.leaves_servers() { Farewell::Leave } else { Farewell::End };
         self.links.close_all(&self.tasks, farewell);
     }
 

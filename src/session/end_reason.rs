@@ -15,8 +15,10 @@ pub enum EndReason {
     Reconfigured,
     /// It goes on at another replica, to which it was given up.
     Released,
-    /// It goes on at another replica, or ended there.
+    /// It goes on at another replica.
     Lost,
+    /// It was ended at another replica, which takes leave of its servers.
+    EndedElsewhere,
     /// An implicit one gave way to another at a cap.
     Displaced,
     /// An implicit one was for one call only, and that is over.
@@ -31,6 +33,11 @@ impl EndReason {
         matches!(self, Self::Released | Self::Lost)
     }
 
+    /// Whether its servers are told by somebody else that it ended, or not at all.
+    pub const fn leaves_servers(self) -> bool {
+        self.goes_on() || matches!(self, Self::EndedElsewhere)
+    }
+
     /// The word in metrics and logs.
     pub const fn as_str(self) -> &'static str {
         match self {
@@ -41,6 +48,7 @@ impl EndReason {
             Self::Reconfigured => "reconfigured",
             Self::Released => "released",
             Self::Lost => "lost",
+            Self::EndedElsewhere => "delete",
             Self::Displaced => "displaced",
             Self::CallOver => "finished",
         }

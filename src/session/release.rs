@@ -91,7 +91,7 @@ impl<A: Attachment> Sessions<A> {
     pub fn ended_elsewhere(&self, key: &SessionKey) {
         self.routes.forget(key);
         if let Some(session) = self.by_store_name.find(key) {
-            self.part_with(&session, EndReason::Lost);
+            self.part_with(&session, EndReason::EndedElsewhere);
         }
     }
 

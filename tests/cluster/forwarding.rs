@@ -162,3 +162,31 @@ async fn of_two_adopters_one_wins_and_the_other_forwards() {
     }
     assert_eq!(second.gateway.sessions() + third.gateway.sessions(), 20.0, "each has one owner");
 }
+
+/// A DELETE at a replica that does not own the session ends its running calls as one at the owner does: with an error,
+/// not with the advice to come back.
+#[tokio::test]
+async fn a_delete_elsewhere_ends_calls_with_an_error() {
+    let server = HttpServer::start().await;
+    let cluster = Cluster::new();
+    let first = cluster.replica(TestGateway::new().http("u1", server.url())).await;
+    let second = cluster.replica(TestGateway::new().http("u1", server.url())).await;
+    let client = first.gateway.client("/mcp").initialize("2025-11-25").await;
+    let (feed, answer) = Answer::fed();
+    server.once(rpc("tools/call"), answer);
+    let note =
+        json!({"jsonrpc": "2.0", "method": "notifications/message", "params": {"level": "info", "data": 1}});
+    let call = request(1, "tools/call", tool("mcp_u1_echo", json!({})));
+    let ((), answer) = tokio::join!(feed.send(message(&note.to_string())), client.post(&call));
+    let mut stream = answer.stream();
+    assert_eq!(stream.message().await.unwrap()["params"]["data"], 1);
+    assert!(stream.last_id.is_some(), "it could be come back to");
+    assert_eq!(second.caller(&client).delete().await, StatusCode::NO_CONTENT);
+    let last = stream.rest().await.pop().expect("a response");
+    assert_eq!(
+        (&last["id"], &last["error"]["data"]["mcpgate"]["reason"]),
+        (&json!(1), &json!("session_ended")),
+        "{last}"
+    );
+    assert_eq!(client.post(&request(2, "ping", json!({}))).await.status, StatusCode::NOT_FOUND);
+}

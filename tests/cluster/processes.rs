@@ -243,3 +243,23 @@ async fn a_paused_owner_is_fenced() {
     assert_eq!(b.metric("mcpgate_sessions_active").await, 1.0);
     assert_eq!(server.sessions().len(), 1, "one session at the server");
 }
+
+/// case-D01: before 2025-11-25 a stream has no event id until its first message, so nobody could come back to this one:
+/// it ends with what became of the call.
+#[tokio::test]
+async fn a_call_nobody_can_come_back_to_is_told_unknown() {
+    let server = HttpServer::start().await;
+    let fleet = fleet_before(&server).await;
+    let [a, b, _c] = fleet.three().await;
+    let client = a.client("/mcp").initialize("2025-06-18").await;
+    let (_feed, answer) = Answer::fed();
+    server.once(rpc("tools/call"), answer);
+    let call = request(7, "tools/call", tool("mcp_u1_echo", json!({"n": 7})));
+    // It is a stream once the grace is over.
+    let stream = client.via(b.address).post(&call).await.stream();
+    kill(a).await;
+    let rest = stream.rest().await;
+    assert_eq!(rest.len(), 1, "{rest:?}");
+    is_unknown(&rest[0], 7);
+    assert_eq!(sent(&server, 7), 1);
+}

@@ -9,7 +9,8 @@ use http_body::{Body, Frame};
 use http_body_util::BodyExt as _;
 
 use crate::http::peer::{HopBody, HopBodyError};
-use crate::protocol::sse::encode;
+use crate::protocol::envelope::Message;
+use crate::protocol::sse::{ByteLimit, Decoder, encode};
 
 /// An event stream of another replica. If the hop breaks, it ends as well as it can.
 #[derive(Debug)]
@@ -24,8 +25,20 @@ pub(super) struct Streamed {
 pub(super) enum LastWords {
     /// Its caller is to come back after this time: until then its session is adopted.
     ComeBack(Duration),
-    /// Nobody can come back to it, so it has its response.
-    Response(Option<Bytes>),
+    /// Nobody can come back to it, so its requests, by their raw ids, have their responses.
+    Responses(Vec<(Box<str>, Bytes)>),
+    /// One or the other: that of a POST before 2026-07-28, until an event id has passed. With one its caller can come
+    /// back.
+    NoIdYet(Box<NoIdYet>),
+}
+
+/// A stream whose caller was given no event id.
+#[derive(Debug)]
+pub(super) struct NoIdYet {
+    come_back: Duration,
+    /// To the requests whose responses have not passed.
+    responses: Vec<(Box<str>, Bytes)>,
+    decoder: Decoder,
 }
 
 // === impl Streamed ===
@@ -39,14 +52,42 @@ impl Streamed {
 // === impl LastWords ===
 
 impl LastWords {
+    /// Those of a POST before 2026-07-28, whose requests have these responses if nobody can come back for others.
+    pub(super) fn of_post(come_back: Duration, responses: Vec<(Box<str>, Bytes)>) -> Self {
+        let decoder = Decoder::new(ByteLimit(super::MOST_JSON));
+        Self::NoIdYet(Box::new(NoIdYet { come_back, responses, decoder }))
+    }
+
+    /// Takes note of what passes.
+    fn hear(&mut self, mut data: Bytes) {
+        let Self::NoIdYet(watch) = self else { return };
+        loop {
+            match watch.decoder.decode(&mut data) {
+                Ok(Some(event)) if event.id.is_none() => {
+                    if let Ok(Message::Response(response)) = Message::parse(event.data) {
+                        watch.responses.retain(|(id, _)| **id != *response.id());
+                    }
+                }
+                Ok(None) => return,
+                // With an id it can be come back to; what is no event stream is nothing to add to.
+                Ok(Some(_)) | Err(_) => break,
+            }
+        }
+        *self = Self::ComeBack(watch.come_back);
+    }
+
     /// As they are written behind whatever there was.
     fn written(&self) -> Vec<u8> {
         // What was cut within an event is ended by the empty line, and ignored: it has no id yet, or no data.
         let mut words = b"\n\n".to_vec();
         match self {
             Self::ComeBack(retry) => encode::retry(&mut words, *retry),
-            Self::Response(Some(response)) => encode::event(&mut words, None, response),
-            Self::Response(None) => {}
+            Self::Responses(responses) => {
+                responses.iter().for_each(|(_, response)| encode::event(&mut words, None, response));
+            }
+            Self::NoIdYet(watch) => {
+                watch.responses.iter().for_each(|(_, response)| encode::event(&mut words, None, response));
+            }
         }
         words
     }
@@ -62,7 +103,12 @@ impl Body for Streamed {
     ) -> Poll<Option<Result<Frame<Bytes>, HopBodyError>>> {
         let Some(body) = self.body.as_mut() else { return Poll::Ready(None) };
         match ready!(Pin::new(body).poll_frame(cx)) {
-            Some(Ok(frame)) => Poll::Ready(Some(Ok(frame))),
+            Some(Ok(frame)) => {
+                if let Some(data) = frame.data_ref() {
+                    self.last_words.hear(data.clone());
+                }
+                Poll::Ready(Some(Ok(frame)))
+            }
             None => {
                 self.body = None;
                 Poll::Ready(None)
