@@ -82,6 +82,7 @@ pub use answer::{Answer, Form};
 pub use conversation::Conversation;
 pub use elsewhere::{Came, Elsewhere};
 pub use initialize::InitializeError;
+pub use listen::{Messages, Missed, Opener, Way};
 pub use modern::{Claim, ModernAnswer};
 pub use post::Post;
 pub use request::Busy;

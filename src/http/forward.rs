@@ -107,15 +107,7 @@ impl Forwarder {
         body: &Bytes,
         target: Target<'_>,
     ) -> Result<Response, NotForwarded> {
-        let sent = self.send(admitted, body, target).await;
-        let counted = match &sent {
-            Ok(_) => Forward::Ok,
-            Err(HopError::NotOwner) => Forward::NotOwner,
-            Err(HopError::Broken(_)) => Forward::Broken,
-            Err(_) => Forward::Unreachable,
-        };
-        edge.metrics.cluster().forwarded(counted);
-        match sent {
+        match self.send(edge, admitted, body, target).await {
             Ok(answer) => self.answer(admitted, body, target.era, answer).await,
             Err(HopError::NotOwner) => Err(NotForwarded::NotOwner),
             Err(HopError::Broken(why)) => Err(unknown(admitted, body, &why)),
@@ -124,7 +116,29 @@ impl Forwarder {
         }
     }
 
-    async fn send(
+    /// Sends a request as it came, but for its body, and gives what its target answers.
+    ///
+    /// # Errors
+    /// [`HopError`]
+    pub(super) async fn send(
+        &self,
+        edge: &Edge,
+        admitted: &Admitted,
+        body: &Bytes,
+        target: Target<'_>,
+    ) -> Result<http::Response<HopBody>, HopError> {
+        let sent = self.sent(admitted, body, target).await;
+        let counted = match &sent {
+            Ok(_) => Forward::Ok,
+            Err(HopError::NotOwner) => Forward::NotOwner,
+            Err(HopError::Broken(_)) => Forward::Broken,
+            Err(_) => Forward::Unreachable,
+        };
+        edge.metrics.cluster().forwarded(counted);
+        sent
+    }
+
+    async fn sent(
         &self,
         admitted: &Admitted,
         body: &Bytes,
@@ -175,7 +189,7 @@ impl Forwarder {
 #[derive(Clone, Copy, Debug)]
 pub(super) struct FromOwner;
 
-fn is_stream(content_type: Option<&HeaderValue>) -> bool {
+pub(super) fn is_stream(content_type: Option<&HeaderValue>) -> bool {
     content_type.is_some_and(|value| value.as_bytes().starts_with(b"text/event-stream"))
 }
 

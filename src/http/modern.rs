@@ -3,6 +3,7 @@
 //! The body decides what a request is, and its headers must repeat it: [`meta`] reads what it claims, [`mirrored`]
 //! compares. What is refused here never reached the relay, and says so in its HTTP status.
 
+mod listen;
 mod meta;
 mod mirrored;
 mod note;
@@ -92,6 +93,9 @@ pub(super) async fn request(
 ) -> Result<Response, Refused> {
     let id: Box<str> = request.id().into();
     let form = form(accepts, request.method()).map_err(|refused| refused.of(Some(&id)))?;
+    if *request.method() == Method::Listen {
+        return listen::listen(edge, admitted, form, &claim, &request).await;
+    }
     let mut journey = Journey::new(edge, &admitted);
     let mut request = request;
     loop {

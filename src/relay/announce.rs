@@ -46,7 +46,11 @@ impl Relay {
         let Some(endpoint) = self.endpoint(&session.binding.endpoint) else { return };
         for open in session.attached.listens.all() {
             for kind in Kind::ALL.into_iter().filter(|kind| open.hears(*kind)) {
-                open.shows(kind, self.known_view(session, &endpoint, kind).digest());
+                let digest = match open.counted() {
+                    Some(servers) => self.digest_of(session, &endpoint, kind, &servers),
+                    None => self.known_view(session, &endpoint, kind).digest(),
+                };
+                open.shows(kind, digest);
             }
         }
         // A modern caller hears only what it listens to; what it was shown stays what it knows.

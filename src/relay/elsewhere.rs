@@ -99,14 +99,25 @@ impl Relay {
         request: &Request,
         came: Came<'_>,
     ) -> Result<Settled, Unplaced> {
-        let session = &seat.session;
         if !matches!(came, Came::ToOwner(_)) {
-            match self.server_of(session, endpoint, request).await {
+            match self.server_of(&seat.session, endpoint, request).await {
                 Ok(Some(server)) if self.keeps_state(&server) => {}
                 Ok(_) => return Ok(Settled::Here),
                 Err(error) => return Ok(Settled::Refused(error)),
             }
         }
+        self.settle_state(&seat.session, came).await
+    }
+
+    /// The same for one that surely needs what a server keeps for `session`.
+    ///
+    /// # Errors
+    /// [`Unplaced`]
+    pub(super) async fn settle_state(
+        self: &Arc<Self>,
+        session: &Arc<Session>,
+        came: Came<'_>,
+    ) -> Result<Settled, Unplaced> {
         for _ in 0..LOOKS {
             if let Some(own) = self.sessions.owns(session).map_err(Unlocated::from)? {
                 let stale = matches!(came, Came::ToOwner(meant) if meant != own);
@@ -134,7 +145,7 @@ impl Relay {
 
     /// Whether calls to a server must all come to the same links: it has those of one session for itself, and what it
     /// keeps between calls. One whose era is not known is taken for one of these.
-    fn keeps_state(&self, server: &Arc<ServerSettings>) -> bool {
+    pub(super) fn keeps_state(&self, server: &Arc<ServerSettings>) -> bool {
         matches!(server.isolation, Isolation::Session) && self.known(server).era() != Some(Era::Modern)
     }
 

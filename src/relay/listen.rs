@@ -2,31 +2,37 @@
 //! not asked for, and of nothing that was not acknowledged.
 //!
 //! What changed is kept as dirty bits and a set of URIs, never as a queue, so a caller that reads slowly costs no
-//! more than one that does not. What hears of changes is in [`open`], the way to the servers in [`reach`].
+//! more than one that does not. What hears of changes is in [`open`], the way to the servers in [`reach`], that to the
+//! replica which owns the caller's implicit session in [`afar`].
 
+mod afar;
 mod legacy;
 mod open;
 mod places;
 mod reach;
+mod way;
 
 use std::sync::Arc;
 use std::time::{Duration, SystemTime};
 
 use tokio_util::sync::CancellationToken;
 
-use self::open::OpenListen;
-use self::reach::Reach;
+use self::open::{OpenListen, OpenedBy};
+use self::reach::{Part, Reach};
+use self::way::{Onward, asked_servers};
+use super::elsewhere::Settled;
 use super::request::Busy;
 use super::seat::{Known, NoSeat, Seat};
 use super::tasks::{TaskListener, TaskListens, needs_tasks, task_ids};
-use super::{Caller, Claim, Form, ModernAnswer, Relay, Session};
-use crate::catalog::{Endpoint, Kind};
+use super::{Came, Claim, Form, ModernAnswer, Post, Relay, Session, Unplaced};
+use crate::catalog::Kind;
 use crate::protocol::capability::Capability;
 use crate::protocol::envelope::Request;
 use crate::protocol::error::{Code, RpcError};
 use crate::protocol::listen::Filter;
 use crate::protocol::meta;
 use crate::protocol::object::Object;
+use crate::session::Epoch;
 use crate::session::log::EventKind;
 use crate::telemetry::metrics::CallOutcome;
 
@@ -34,6 +40,7 @@ use self::places::ListenPlace;
 
 pub(super) use open::SessionListens;
 pub(super) use places::ListenPlaces;
+pub use way::{Messages, Missed, Opener, Way};
 
 /// What changes is gathered for so long before links and the endpoint are looked at again.
 const GATHERED: Duration = Duration::from_millis(50);
@@ -71,18 +78,18 @@ impl Relay {
     /// Opens a listen: acknowledged first, with what can be delivered (N2).
     ///
     /// # Errors
-    /// [`NoSeat`] if the principal has as many as it may.
+    /// [`NoSeat`] if the principal has as many as it may, or a peer means an owner that cannot be said to be one.
     ///
     /// # Cancellation
     /// Dropping the future, or the guard of the stream it gave, ends the listen.
-    pub(super) async fn listen(
+    pub async fn listen(
         self: &Arc<Self>,
-        caller: &Caller,
-        endpoint: &Arc<Endpoint>,
+        post: Post<'_>,
         claim: &Claim,
         request: &Request,
-        form: Form,
+        opener: Opener,
     ) -> Result<ModernAnswer, NoSeat> {
+        let Post { caller, endpoint, form, .. } = post;
         let (asked, task_ids) = match asked(request, claim, form) {
             Ok(asked) => asked,
             Err(error) => {
@@ -90,17 +97,30 @@ impl Relay {
                 return Ok(ModernAnswer::Refused(error));
             }
         };
-        let place = self.listen_places.take(caller).ok_or(Busy::Listens)?;
+        let place = self.listen_places.take(caller, opener.elsewhere()).ok_or(Busy::Listens)?;
         let seat = self.seat(caller, endpoint, &Known::of(claim))?;
         let session = seat.session.clone();
+        let (opened_by, part) = match opener {
+            Opener::Caller(way) => {
+                let way = way.filter(|_| self.has_peers() && !seat.is_alone());
+                (OpenedBy::Caller, Part::Whole(way.map(|way| Onward::new(way, request))))
+            }
+            Opener::Peer { epoch, .. } => {
+                let settled = self.settle_for_peer(&seat, epoch).await?;
+                if !matches!(settled, Settled::Here) {
+                    return Ok(ModernAnswer::NotOwner);
+                }
+                (OpenedBy::Peer, Part::Of(asked_servers(request)))
+            }
+        };
         let streams = self.sessions.plain_streams();
         let reader = streams.begin_listen(request.id());
         let closed = CancellationToken::new();
         let guard = closed.clone().drop_guard();
         let mut listening = Listening {
             relay: self.clone(),
-            open: OpenListen::enter(&session, streams),
-            reach: Reach::new(&session, endpoint, asked),
+            open: OpenListen::enter(&session, streams, opened_by),
+            reach: Reach::new(&session, endpoint, asked, part),
             session,
             id: request.id().into(),
             closed,
@@ -123,17 +143,35 @@ impl Relay {
             tasks.acknowledged(&granted.written()),
         );
         listening.open.streams.push_get(EventKind::Notification, acknowledged.into());
-        self.metrics.request(request.method().label(), CallOutcome::Ok);
+        if opened_by == OpenedBy::Caller {
+            self.metrics.request(request.method().label(), CallOutcome::Ok);
+        }
         if granted.is_empty() && tasks.is_empty() {
             // case-K07: a stream on which nothing can ever come is of no use to anyone.
             listening.end();
         } else {
-            self.begin_to_tell(&listening.reach, &listening.open);
+            self.begin_to_tell(&mut listening.reach, &listening.open);
             tasks.begin();
             listening.tasks = Some(tasks);
             self.tasks.spawn(listening.run());
         }
         Ok(ModernAnswer::Stream(reader, guard))
+    }
+
+    /// Whether a listen at another replica is contributed to here. Not by one that stops: whoever owns the session next
+    /// is to be found.
+    async fn settle_for_peer(self: &Arc<Self>, seat: &Seat, epoch: Epoch) -> Result<Settled, Unplaced> {
+        if self.draining.is_cancelled() || seat.is_alone() {
+            return Ok(Settled::NotOwner);
+        }
+        self.settle_state(&seat.session, Came::ToOwner(epoch)).await
+    }
+
+    /// Ends what this replica contributes to listens at others: it may not own the sessions any more.
+    pub(super) fn end_contributions(&self) {
+        for session in self.sessions.all() {
+            session.attached.listens.end_those_of_peers();
+        }
     }
 
     /// Ends all listens with their results; their callers come back with the credentials they have.

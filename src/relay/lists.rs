@@ -1,5 +1,6 @@
 //! The lists a caller sees: from the shelf where they are known, read from servers where they are not.
 
+use std::hash::{DefaultHasher, Hash as _, Hasher as _};
 use std::sync::Arc;
 
 use futures_util::stream::{FuturesUnordered, StreamExt};
@@ -107,14 +108,44 @@ impl Relay {
         kind: Kind,
     ) -> Arc<View> {
         let view = self.view(session, endpoint, kind);
-        let is_overdue = |server| self.catalog.of(server).shelf(class_for(session, server)).is_overdue(kind);
-        let missing = endpoint.servers.iter().filter(|server| !view.has(server) || is_overdue(server));
-        let reads: Vec<_> = missing.map(|server| self.await_list(session, server, kind)).collect();
-        if reads.is_empty() {
-            return view;
+        match self.await_lists(session, &view, &endpoint.servers, kind).await {
+            0 => view,
+            _ => self.view(session, endpoint, kind),
         }
+    }
+
+    /// Waits for the lists of `servers` that `view` lacks, or that are too old to be shown; gives how many those were.
+    pub(super) async fn await_lists(
+        self: &Arc<Self>,
+        session: &Arc<Session>,
+        view: &View,
+        servers: &[Arc<ServerSettings>],
+        kind: Kind,
+    ) -> usize {
+        let is_overdue = |server| self.catalog.of(server).shelf(class_for(session, server)).is_overdue(kind);
+        let missing = servers.iter().filter(|server| !view.has(server) || is_overdue(server));
+        let reads: Vec<_> = missing.map(|server| self.await_list(session, server, kind)).collect();
+        let count = reads.len();
         futures_util::future::join_all(reads).await;
-        self.view(session, endpoint, kind)
+        count
+    }
+
+    /// Tells apart what is known of the lists of those servers of an endpoint that are `named`.
+    pub(super) fn digest_of(
+        &self,
+        session: &Session,
+        endpoint: &Endpoint,
+        kind: Kind,
+        named: &[Arc<str>],
+    ) -> u64 {
+        let mut digest = DefaultHasher::new();
+        for server in endpoint.servers.iter().filter(|s| named.iter().any(|name| **name == *s.name)) {
+            let shelved = || self.catalog.of(server).shelf(class_for(session, server)).known(kind);
+            if let Some(list) = session.attached.own_lists.get(&server.name, kind).or_else(shelved) {
+                (&server.name, list.digest).hash(&mut digest);
+            }
+        }
+        digest.finish()
     }
 
     /// Looks again, at the servers themselves, since a name was asked for that no list has; within `timeouts.list`,
@@ -202,7 +233,12 @@ impl Relay {
         self.metrics.list_failed(&server.name);
     }
 
-    async fn reread_list(self: &Arc<Self>, session: &Arc<Session>, server: &Arc<ServerSettings>, kind: Kind) {
+    pub(super) async fn reread_list(
+        self: &Arc<Self>,
+        session: &Arc<Session>,
+        server: &Arc<ServerSettings>,
+        kind: Kind,
+    ) {
         if session.attached.own_lists.concern(&server.name, kind) {
             let relist = self.relist(session, server, kind);
             let _ = tokio::time::timeout(server.timeouts.list, relist).await;

@@ -91,7 +91,7 @@ enum Brings {
 // === impl Relay ===
 
 impl Relay {
-    /// Serves one modern request.
+    /// Serves one modern request that is no listen ([`Relay::listen`]).
     ///
     /// # Errors
     /// [`NoSeat`]
@@ -106,9 +106,6 @@ impl Relay {
         came: Came<'_>,
     ) -> Result<ModernAnswer, NoSeat> {
         let Post { caller, endpoint, form, .. } = post;
-        if *request.method() == Method::Listen {
-            return self.listen(caller, endpoint, claim, &request, form).await;
-        }
         let (mut request, mut brings, mut seat) = (request, Brings::Nothing, None);
         if mentions_state(&request) {
             let retried = self.retried(&post, claim, request, came);

@@ -76,6 +76,7 @@ impl Relay {
                         "the lease is not held any more: callers are sent to come back, and no new work is taken"
                     );
                     self.sessions.step_back();
+                    self.end_contributions();
                 }
                 held = now;
                 if Instant::now() >= next {

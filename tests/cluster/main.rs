@@ -34,6 +34,7 @@ mod bounds;
 mod cut_store;
 mod draining;
 mod forwarding;
+mod listening;
 mod lists;
 mod lost_store;
 mod modern;

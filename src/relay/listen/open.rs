@@ -7,7 +7,7 @@ use std::sync::{Arc, Mutex};
 use tokio_util::sync::CancellationToken;
 
 use crate::catalog::Kind;
-use crate::protocol::listen::{Lists, is_within};
+use crate::protocol::listen::{Filter, ListType, Lists, is_within};
 use crate::relay::Session;
 use crate::relay::listens::list_of;
 use crate::session::Streams;
@@ -32,7 +32,35 @@ pub(in crate::relay) struct OpenListen {
     pub(super) streams: Arc<Streams>,
     /// Cancelled when it is to end with its result.
     pub(super) ending: CancellationToken,
+    opener: OpenedBy,
     told: Mutex<Told>,
+}
+
+/// Who reads a listen.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum OpenedBy {
+    /// The caller.
+    Caller,
+    /// Another replica, which passes on to its caller's listen what is told here.
+    Peer,
+}
+
+/// What a listen is told from its acknowledgement on.
+pub(super) struct Grant {
+    pub(super) lists: Lists,
+    /// What was acknowledged, by the caller's URIs.
+    pub(super) acknowledged: BTreeSet<Arc<str>>,
+    /// Where those lead that are told of here.
+    pub(super) uris: BTreeMap<Arc<str>, Lead>,
+    pub(super) counted: Counted,
+}
+
+/// Of which servers a listen's lists are, and what they were when it was last told of them.
+pub(super) struct Counted {
+    /// The names of the servers; none for all of the endpoint.
+    pub(super) servers: Option<Arc<[Arc<str>]>>,
+    /// Digests of what it was last told of, or saw, of each kind.
+    pub(super) seen: [u64; 4],
 }
 
 /// Where a resource of a listen leads.
@@ -46,15 +74,8 @@ pub(super) struct Lead {
 enum Told {
     /// It is not acknowledged yet: what changes meanwhile is remembered, by server and its own URI.
     NotYet(BTreeSet<(Arc<str>, Box<str>)>),
-    /// What was granted.
-    Granted {
-        lists: Lists,
-        acknowledged: BTreeSet<Arc<str>>,
-        /// Where they lead at present, by the caller's URI.
-        uris: BTreeMap<Arc<str>, Lead>,
-        /// Digests of what it was last told of, or saw, of each kind.
-        seen: [u64; 4],
-    },
+    /// What was granted; its resources lead elsewhere when their server does.
+    Granted(Grant),
 }
 
 /// Updates remembered for a listen that is not acknowledged yet; more are lost, as they are before a listen.
@@ -81,6 +102,12 @@ impl SessionListens {
     /// Ends all with their results.
     pub(super) fn end_all(&self) {
         self.all().iter().for_each(|open| open.ending.cancel());
+    }
+
+    /// Ends those that other replicas have open.
+    pub(in crate::relay) fn end_those_of_peers(&self) {
+        let of_peer = |open: &&Arc<OpenListen>| open.opener == OpenedBy::Peer;
+        self.all().iter().filter(of_peer).for_each(|open| open.ending.cancel());
     }
 
     /// Counts a subscription in; tells whether it is the first of that resource.
@@ -118,9 +145,9 @@ impl SessionListens {
 
 impl OpenListen {
     /// A listen of `session` that tells on `streams`, once it is granted something.
-    pub(super) fn enter(session: &Session, streams: Arc<Streams>) -> Arc<Self> {
+    pub(super) fn enter(session: &Session, streams: Arc<Streams>, opener: OpenedBy) -> Arc<Self> {
         let told = Mutex::new(Told::NotYet(BTreeSet::new()));
-        let open = Arc::new(Self { streams, ending: CancellationToken::new(), told });
+        let open = Arc::new(Self { streams, ending: CancellationToken::new(), opener, told });
         let listens = &session.attached.listens;
         let mut all = lock(&listens.open);
         all.push(open.clone());
@@ -135,40 +162,68 @@ impl OpenListen {
         listens.count.store(all.len(), Relaxed);
     }
 
-    /// It is acknowledged: from now on it is told of these, beginning with what changed since it came.
-    pub(super) fn grant(&self, lists: Lists, uris: BTreeMap<Arc<str>, Lead>, seen: [u64; 4]) {
-        let mut told = lock(&self.told);
-        let acknowledged = uris.keys().cloned().collect();
-        let granted = Told::Granted { lists, acknowledged, uris, seen };
-        let before = std::mem::replace(&mut *told, granted);
-        drop(told);
+    /// It is acknowledged: from now on it is told of this, beginning with what changed since it came.
+    pub(super) fn grant(&self, grant: Grant) {
+        let before = std::mem::replace(&mut *lock(&self.told), Told::Granted(grant));
         if let Told::NotYet(early) = before {
             early.iter().for_each(|(server, own)| self.updated(server, own));
         }
     }
 
+    /// Its lists are those of other servers now.
+    pub(super) fn count(&self, anew: Counted) {
+        if let Told::Granted(grant) = &mut *lock(&self.told) {
+            grant.counted = anew;
+        }
+    }
+
+    /// Of which servers its lists are; none for all.
+    pub(in crate::relay) fn counted(&self) -> Option<Arc<[Arc<str>]>> {
+        match &*lock(&self.told) {
+            Told::Granted(grant) => grant.counted.servers.clone(),
+            Told::NotYet(_) => None,
+        }
+    }
+
     /// Its resources lead elsewhere now; what was not granted before is not told.
     pub(super) fn regrant(&self, mut anew: BTreeMap<Arc<str>, Lead>) {
-        let Told::Granted { uris, acknowledged, .. } = &mut *lock(&self.told) else { return };
+        let Told::Granted(Grant { uris, acknowledged, .. }) = &mut *lock(&self.told) else { return };
         anew.retain(|uri, _| acknowledged.contains(uri));
         *uris = anew;
     }
 
     /// Whether it is to be told of changes of a kind.
     pub(in crate::relay) fn hears(&self, kind: Kind) -> bool {
-        matches!(&*lock(&self.told), Told::Granted { lists, .. } if lists.has(list_of(kind)))
+        matches!(&*lock(&self.told), Told::Granted(grant) if grant.lists.has(list_of(kind)))
     }
 
     /// Its caller would see this of a kind now.
     pub(in crate::relay) fn shows(&self, kind: Kind, digest: u64) {
-        let Told::Granted { seen, .. } = &mut *lock(&self.told) else { return };
-        let Some(seen) = seen.get_mut(kind.index()) else { return };
+        let Told::Granted(grant) = &mut *lock(&self.told) else { return };
+        let Some(seen) = grant.counted.seen.get_mut(kind.index()) else { return };
         if std::mem::replace(seen, digest) != digest {
-            self.streams.notice(match kind {
-                Kind::Tools => Notice::Tools,
-                Kind::Prompts => Notice::Prompts,
-                Kind::Resources | Kind::Templates => Notice::Resources,
-            });
+            self.streams.notice(notice_of(list_of(kind)));
+        }
+    }
+
+    /// Tells of all this, as far as it was granted: it has changed, or may have.
+    pub(super) fn tell(&self, changed: &Filter) {
+        let Told::Granted(grant) = &*lock(&self.told) else { return };
+        for list in changed.lists.and(grant.lists).iter() {
+            self.streams.notice(notice_of(list));
+        }
+        for uri in changed.uris.intersection(&grant.acknowledged) {
+            self.streams.notice(Notice::Within { uri: uri.to_string(), subscribed: uri.to_string() });
+        }
+    }
+
+    /// Another replica told that the resource `uri` changed, which the caller knows by that; it is one of `of`, or
+    /// below one.
+    pub(super) fn updated_elsewhere(&self, uri: &str, of: &BTreeSet<Arc<str>>) {
+        let Told::Granted(grant) = &*lock(&self.told) else { return };
+        let within = |s: &&Arc<str>| is_within(uri, s) && grant.acknowledged.contains(*s);
+        if let Some(subscribed) = of.iter().filter(within).max_by_key(|s| s.len()) {
+            self.streams.notice(Notice::Within { uri: uri.to_owned(), subscribed: subscribed.to_string() });
         }
     }
 
@@ -176,7 +231,7 @@ impl OpenListen {
     pub(in crate::relay) fn updated(&self, server: &str, own: &str) {
         let mut told = lock(&self.told);
         let uris = match &mut *told {
-            Told::Granted { uris, .. } => uris,
+            Told::Granted(grant) => &grant.uris,
             Told::NotYet(early) if early.len() < MOST_EARLY => {
                 early.insert((server.into(), own.into()));
                 return;
@@ -195,9 +250,17 @@ impl OpenListen {
 
     /// What a server may have told while it could not be heard.
     pub(super) fn missed(&self, server: &str) {
-        let Told::Granted { uris, .. } = &*lock(&self.told) else { return };
-        for (uri, _) in uris.iter().filter(|(_, s)| *s.server == *server) {
+        let Told::Granted(grant) = &*lock(&self.told) else { return };
+        for (uri, _) in grant.uris.iter().filter(|(_, s)| *s.server == *server) {
             self.streams.notice(Notice::Within { uri: uri.to_string(), subscribed: uri.to_string() });
         }
+    }
+}
+
+fn notice_of(list: ListType) -> Notice {
+    match list {
+        ListType::Tools => Notice::Tools,
+        ListType::Prompts => Notice::Prompts,
+        ListType::Resources => Notice::Resources,
     }
 }

@@ -1,22 +1,30 @@
 //! How many listens each principal has open, held to `limits.listensPerPrincipal`.
+//!
+//! A listen counts among its principal's where its caller opened it. What this replica contributes to one at another
+//! counts apart, by that replica, so that it takes no place from callers and is held to the same bound.
 
 use std::collections::HashMap;
 use std::sync::{Arc, Mutex};
 
 use crate::relay::Caller;
 use crate::session::PrincipalCap;
-use crate::store::lock;
+use crate::store::{ReplicaId, lock};
 
 /// The listens of each principal, counted.
 pub(in crate::relay) struct ListenPlaces {
     most: usize,
-    taken: Arc<Mutex<HashMap<[u8; 32], usize>>>,
+    taken: Arc<Mutex<Taken>>,
 }
+
+/// How many there are of each principal, and at which other replica, if at one.
+type Taken = HashMap<Counted, usize>;
+/// A principal, and the replica at which its callers' listens are that this one contributes to.
+type Counted = ([u8; 32], Option<ReplicaId>);
 
 /// The place of one listen, given back when dropped.
 pub(super) struct ListenPlace {
-    principal: [u8; 32],
-    taken: Arc<Mutex<HashMap<[u8; 32], usize>>>,
+    counted: Counted,
+    taken: Arc<Mutex<Taken>>,
 }
 
 // === impl ListenPlaces ===
@@ -26,30 +34,31 @@ impl ListenPlaces {
         Self { most, taken: Arc::default() }
     }
 
-    /// A place for one more listen of a caller, if it may have one.
-    pub(super) fn take(&self, caller: &Caller) -> Option<ListenPlace> {
+    /// A place for one more listen of a caller, which is at the replica `at` if not here, if it may have one.
+    pub(super) fn take(&self, caller: &Caller, at: Option<&ReplicaId>) -> Option<ListenPlace> {
         // However many clients a principal comes through, it is one.
         let principal = match caller.cap {
             PrincipalCap::Held(key) => key,
             PrincipalCap::Exempt => caller.binding,
         };
         let mut taken = lock(&self.taken);
-        let count = taken.entry(principal).or_default();
+        let counted = (principal, at.cloned());
+        let count = taken.entry(counted.clone()).or_default();
         if *count >= self.most {
             return None;
         }
         *count += 1;
-        Some(ListenPlace { principal, taken: self.taken.clone() })
+        Some(ListenPlace { counted, taken: self.taken.clone() })
     }
 }
 
 impl Drop for ListenPlace {
     fn drop(&mut self) {
         let mut taken = lock(&self.taken);
-        if let Some(count) = taken.get_mut(&self.principal) {
+        if let Some(count) = taken.get_mut(&self.counted) {
             *count -= 1;
             if *count == 0 {
-                taken.remove(&self.principal);
+                taken.remove(&self.counted);
             }
         }
     }

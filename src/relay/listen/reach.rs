@@ -1,7 +1,8 @@
 //! The way of one listen to its servers: opened for it, held for it, opened anew when it is lost.
 //!
 //! Change notices of a legacy server come over open links only, so a listen opens one to each of its servers; a
-//! modern server is listened to on behalf of all who want it ([`crate::relay::listens`]).
+//! modern server is listened to on behalf of all who want it ([`crate::relay::listens`]). Servers that keep state for a
+//! session that another replica owns are reached there ([`super::afar`]).
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::{Arc, Weak};
@@ -12,19 +13,23 @@ use futures_util::stream::FuturesUnordered;
 use tokio::time::Instant;
 use tokio_util::sync::CancellationToken;
 
+use super::afar::{Afar, Attached};
 use super::kinds_of;
 use super::legacy::{Subscribed, Telling};
-use super::open::{Lead, OpenListen};
+use super::open::{Counted, Grant, Lead, OpenListen};
+use super::way::Onward;
 use crate::catalog::{Endpoint, Kind, Naming, Target};
 use crate::protocol::listen::{Filter, Lists};
 use crate::protocol::revision::Era;
+use crate::relay::elsewhere::Settled;
 use crate::relay::links::Connected;
-use crate::relay::listens::Wanted;
+use crate::relay::listens::{Wanted, list_of};
 use crate::relay::offered::Offered;
 use crate::relay::shared::Pick;
-use crate::relay::{Relay, Session};
+use crate::relay::{Came, Relay, Session};
 use crate::settings::ServerSettings;
 use crate::settings::servers::Isolation;
+use crate::upstream::pace::Pace;
 use crate::upstream::{Backoff, Link};
 
 /// How often it is looked whether a server that is lost is there again: somebody else's call may have reached it.
@@ -37,7 +42,19 @@ pub(super) struct Reach {
     session: Arc<Session>,
     pub(super) endpoint: Arc<Endpoint>,
     asked: Filter,
+    part: Part,
     servers: Vec<Reached>,
+    /// What another replica contributes, if one does.
+    afar: Option<Afar>,
+}
+
+/// Which servers of its endpoint a listen is for.
+#[derive(Clone)]
+pub(super) enum Part {
+    /// All; what the owner of the session contributes comes on this way, if there are other replicas.
+    Whole(Option<Onward>),
+    /// Those of these names, for a listen at another replica.
+    Of(Arc<[Arc<str>]>),
 }
 
 /// One server of a listen.
@@ -65,9 +82,8 @@ enum Held {
     Legacy { link: Weak<Link>, ended: CancellationToken, _subscribed: Option<Subscribed> },
 }
 
-/// When a server that is lost is tried again.
-#[derive(Default)]
-struct Retry {
+/// When what is lost is tried again.
+pub(super) struct Retry {
     at: Option<Instant>,
     backoff: Backoff,
 }
@@ -75,15 +91,39 @@ struct Retry {
 // === impl Reach ===
 
 impl Reach {
-    pub(super) fn new(session: &Arc<Session>, endpoint: &Arc<Endpoint>, asked: Filter) -> Self {
-        Self { session: session.clone(), endpoint: endpoint.clone(), asked, servers: Vec::new() }
+    pub(super) fn new(session: &Arc<Session>, endpoint: &Arc<Endpoint>, asked: Filter, part: Part) -> Self {
+        let (session, endpoint) = (session.clone(), endpoint.clone());
+        Self { session, endpoint, asked, part, servers: Vec::new(), afar: None }
     }
 
     /// What of what was asked for can be delivered, by the caller's URIs (N2).
     pub(super) fn granted(&self) -> Filter {
         let lists = self.servers.iter().fold(Lists::default(), |lists, s| lists.or(s.granted.lists));
         let uris = self.servers.iter().flat_map(Reached::granted_uris).map(|(callers, _)| callers.clone());
-        Filter { lists, uris: uris.collect() }
+        let here = Filter { lists, uris: uris.collect() };
+        self.afar.as_ref().map_or(here.clone(), |afar| here.or(&afar.wanted))
+    }
+
+    /// The servers that are reached from here.
+    fn here(&self) -> Vec<Arc<ServerSettings>> {
+        let is_ours = |server: &&Arc<ServerSettings>| match &self.part {
+            Part::Whole(_) => !self.is_afar(server),
+            Part::Of(names) => names.iter().any(|name| **name == *server.name),
+        };
+        self.endpoint.servers.iter().filter(is_ours).cloned().collect()
+    }
+
+    fn is_afar(&self, server: &ServerSettings) -> bool {
+        self.afar.as_ref().is_some_and(|afar| afar.servers.iter().any(|far| far.name == server.name))
+    }
+
+    /// The names of the servers whose lists count here; none if that is all.
+    fn counted(&self) -> Option<Arc<[Arc<str>]>> {
+        match (&self.part, &self.afar) {
+            (Part::Whole(_), None) => None,
+            (Part::Whole(_), Some(_)) => Some(self.here().iter().map(|s| s.name.as_str().into()).collect()),
+            (Part::Of(names), _) => Some(names.clone()),
+        }
     }
 
     /// Waits until a server may have to be tended: when its link ends, soon when one is lost already.
@@ -99,9 +139,12 @@ impl Reach {
             Held::Nothing | Held::Modern { .. } => None,
         });
         let mut links: FuturesUnordered<_> = links.collect();
+        let attaching = self.afar.as_ref().map(Afar::wants_attaching);
+        let mut attaching: FuturesUnordered<_> = attaching.into_iter().collect();
         async move {
             tokio::select! {
                 Some(()) = links.next() => {}
+                Some(()) = attaching.next() => {}
                 () = tokio::time::sleep(look) => {}
             }
         }
@@ -132,60 +175,133 @@ impl Relay {
     /// Finds the servers of a listen and reaches all of them side by side, each within `timeouts.list`; reads the
     /// lists whose changes are to be told, so that a change can be known as one.
     pub(super) async fn reach_all(self: &Arc<Self>, reach: &mut Reach) {
-        let (session, endpoint) = (reach.session.clone(), reach.endpoint.clone());
+        let afar = self.afar(reach).await;
+        reach.afar = afar;
+        let here = reach.here();
+        let found = self.targets(reach, &here, &reach.asked.uris).await;
+        let is_here = |(_, target): &(Arc<str>, Target)| here.iter().any(|s| s.name == target.server.name);
+        let found: Vec<_> = found.into_iter().filter(is_here).collect();
+        let Some(mut afar) = reach.afar.take() else {
+            reach.servers = self.reach_here(reach, &here, found).await;
+            return;
+        };
+        for (uri, _) in &found {
+            afar.wanted.uris.remove(uri);
+        }
+        let wanted = afar.wanted.uris.clone();
+        let attaching = async {
+            if afar.wanted.is_empty() {
+                Attached::Nowhere
+            } else {
+                self.attach_first(&reach.session, &mut afar).await
+            }
+        };
+        let (mut servers, attached) =
+            futures_util::future::join(self.reach_here(reach, &here, found), attaching).await;
+        match attached {
+            Attached::At(hop) => drop(afar.attach(hop)),
+            Attached::Nowhere => {}
+            Attached::Here => {
+                let found = self.targets(reach, &afar.servers, &wanted).await;
+                servers.extend(self.reach_here(reach, &afar.servers, found).await);
+                reach.servers = servers;
+                return;
+            }
+        }
+        (reach.servers, reach.afar) = (servers, Some(afar));
+    }
+
+    /// The way to the owner of the session, if that is another replica and something may be wanted of servers that keep
+    /// state. If nobody owns it, this replica takes it, as a call would.
+    async fn afar(self: &Arc<Self>, reach: &Reach) -> Option<Afar> {
+        let Part::Whole(Some(onward)) = &reach.part else { return None };
+        let Reach { session, endpoint, asked, .. } = reach;
+        let stateful: Vec<_> = endpoint.servers.iter().filter(|s| self.keeps_state(s)).cloned().collect();
+        let leads_there = |uri: &Arc<str>| {
+            let known = self.known_target(session, endpoint, uri);
+            known.is_none_or(|target| stateful.iter().any(|s| s.name == target.server.name))
+        };
+        if stateful.is_empty() || (asked.lists.is_empty() && !asked.uris.iter().any(leads_there)) {
+            return None;
+        }
+        match self.settle_state(session, Came::Caller(None)).await {
+            Ok(Settled::Here) => None,
+            Ok(_) | Err(_) => Some(Afar::new(onward.clone(), stateful, asked.clone())),
+        }
+    }
+
+    /// Reaches those of `servers` of which something is wanted.
+    async fn reach_here(
+        self: &Arc<Self>,
+        reach: &Reach,
+        servers: &[Arc<ServerSettings>],
+        found: Vec<(Arc<str>, Target)>,
+    ) -> Vec<Reached> {
+        let Reach { session, endpoint, asked, .. } = reach;
         let mut targets: BTreeMap<Arc<str>, Vec<UriPair>> = BTreeMap::new();
-        for (uri, target) in self.targets(&session, &endpoint, &reach.asked.uris).await {
+        for (uri, target) in found {
             targets.entry(target.server.name.as_str().into()).or_default().push((uri, target.own));
         }
-        let lists = reach.asked.lists;
-        let reaching = endpoint.servers.iter().filter_map(|server| {
+        let lists = asked.lists;
+        let reaching = servers.iter().filter_map(|server| {
             let uris = targets.remove(server.name.as_str()).unwrap_or_default();
             if lists.is_empty() && uris.is_empty() {
                 return None;
             }
             let wanted = Filter { lists, uris: uris.iter().map(|(_, own)| own.clone()).collect() };
-            let session = &session;
             Some(async move {
                 let (held, granted) = self.reach(session, server, &wanted).await;
-                Reached { server: server.clone(), wanted, uris, held, granted, retry: Retry::default() }
+                let retry = Retry::new(Pace::default());
+                Reached { server: server.clone(), wanted, uris, held, granted, retry }
             })
         });
-        let reading = kinds_of(&reach.asked).map(|kind| self.whole_view(&session, &endpoint, kind));
-        let (servers, _) = futures_util::future::join(
+        let reading = kinds_of(asked).map(|kind| async move {
+            let view = self.known_view(session, endpoint, kind);
+            self.await_lists(session, &view, servers, kind).await
+        });
+        let (reached, _) = futures_util::future::join(
             futures_util::future::join_all(reaching.collect::<Vec<_>>()),
             futures_util::future::join_all(reading),
         )
         .await;
-        reach.servers = servers;
+        reached
     }
 
-    /// Where the URIs of a listen lead; those that lead nowhere are left out. Servers are asked for their lists at
-    /// most once for all of them.
+    /// Where the URIs of a listen lead; those that lead nowhere are left out. Of `servers` each is asked for its lists
+    /// at most once for all of them.
     async fn targets(
         self: &Arc<Self>,
-        session: &Arc<Session>,
-        endpoint: &Arc<Endpoint>,
+        reach: &Reach,
+        servers: &[Arc<ServerSettings>],
         uris: &BTreeSet<Arc<str>>,
     ) -> Vec<(Arc<str>, Target)> {
-        if let (Naming::Bare, [only]) = (endpoint.naming, endpoint.servers.as_slice()) {
-            let there = |uri: &Arc<str>| (uri.clone(), Target { server: only.clone(), own: uri.clone() });
-            return uris.iter().map(there).collect();
-        }
-        let known = |uri: &Arc<str>| Some((uri.clone(), self.known_uri(session, endpoint, uri)?));
+        let Reach { session, endpoint, .. } = reach;
+        let known = |uri: &Arc<str>| Some((uri.clone(), self.known_target(session, endpoint, uri)?));
         let found: Vec<_> = uris.iter().filter_map(known).collect();
         if found.len() == uris.len() {
             return found;
         }
-        futures_util::future::join(
-            self.view_again(session, endpoint, Kind::Resources, |_| false),
-            self.view_again(session, endpoint, Kind::Templates, |_| false),
-        )
-        .await;
+        let kinds = [Kind::Resources, Kind::Templates];
+        let reads = servers.iter().flat_map(|s| kinds.map(|kind| self.reread_list(session, s, kind)));
+        futures_util::future::join_all(reads).await;
         let any = |uri: &Arc<str>| {
             let found = self.known_uri(session, endpoint, uri);
             Some((uri.clone(), found.or_else(|| self.only_one_with_resources(endpoint, uri))?))
         };
         uris.iter().filter_map(any).collect()
+    }
+
+    /// Where a URI leads by all that is known.
+    fn known_target(
+        self: &Arc<Self>,
+        session: &Arc<Session>,
+        endpoint: &Endpoint,
+        uri: &Arc<str>,
+    ) -> Option<Target> {
+        match (endpoint.naming, endpoint.servers.as_slice()) {
+            (Naming::Bare, [only]) => Some(Target { server: only.clone(), own: uri.clone() }),
+            _ => self.known_uri(session, endpoint, uri),
+        }
     }
 
     /// Reaches one server, within `timeouts.list` for all steps of the way; gives by what it is held, and what it tells.
@@ -244,14 +360,84 @@ impl Relay {
     }
 
     /// From now on a listen is told of what its servers granted.
-    pub(super) fn begin_to_tell(self: &Arc<Self>, reach: &Reach, open: &OpenListen) {
-        let seen = Kind::ALL.map(|kind| {
-            // What its caller was last shown; without that, what it would be shown now.
-            let now = || self.known_view(&reach.session, &reach.endpoint, kind).digest();
-            reach.session.attached.shown(kind).unwrap_or_else(now)
-        });
-        open.grant(reach.granted().lists, reach.subscriptions(), seen);
+    pub(super) fn begin_to_tell(self: &Arc<Self>, reach: &mut Reach, open: &Arc<OpenListen>) {
+        let Filter { lists, uris: acknowledged } = reach.granted();
+        let (uris, counted) = (reach.subscriptions(), self.counted(reach));
+        if counted.servers.is_some() {
+            // Only of what counts here is it known below what was before.
+            let changed = |kind: &Kind| {
+                let now = || self.known_view(&reach.session, &reach.endpoint, *kind).digest();
+                reach.session.attached.shown(*kind).is_some_and(|shown| shown != now())
+            };
+            let changed =
+                Kind::ALL.into_iter().filter(changed).map(list_of).fold(Lists::default(), Lists::with);
+            open.grant(Grant { lists, acknowledged, uris, counted });
+            open.tell(&Filter { lists: changed, ..Filter::default() });
+        } else {
+            open.grant(Grant { lists, acknowledged, uris, counted });
+        }
         self.tell_changes(&reach.session);
+        if let Some(afar) = &mut reach.afar {
+            self.hear(&reach.session, afar, open);
+        }
+    }
+
+    /// Of which servers the lists of a listen are, as they are now, or as its caller was last shown them.
+    fn counted(self: &Arc<Self>, reach: &Reach) -> Counted {
+        let Reach { session, endpoint, .. } = reach;
+        let servers = reach.counted();
+        let seen = Kind::ALL.map(|kind| match &servers {
+            Some(servers) => self.digest_of(session, endpoint, kind, servers),
+            None => {
+                let now = || self.known_view(session, endpoint, kind).digest();
+                session.attached.shown(kind).unwrap_or_else(now)
+            }
+        });
+        Counted { servers, seen }
+    }
+
+    /// Looks for all servers of a listen anew: its endpoint is another one, or its session is owned elsewhere. What was
+    /// not acknowledged is not told, whatever can be told now.
+    async fn reach_anew(
+        self: &Arc<Self>,
+        reach: &mut Reach,
+        endpoint: Arc<Endpoint>,
+        open: &Arc<OpenListen>,
+    ) {
+        let mut anew = Reach::new(&reach.session, &endpoint, reach.asked.clone(), reach.part.clone());
+        self.reach_all(&mut anew).await;
+        if let (Some(now), Some(before)) = (&mut anew.afar, &reach.afar) {
+            now.succeed(before);
+        }
+        open.regrant(anew.subscriptions());
+        if anew.counted() != reach.counted() {
+            open.count(self.counted(&anew));
+        }
+        *reach = anew;
+        self.tell_changes(&reach.session);
+        if let Some(afar) = &mut reach.afar {
+            self.hear(&reach.session, afar, open);
+        }
+    }
+
+    /// Has the listen stand at the owner of its session again, wherever that is now, and tells what was missed.
+    async fn attach_again(self: &Arc<Self>, reach: &mut Reach, open: &Arc<OpenListen>) {
+        let Some(afar) = &mut reach.afar else { return };
+        let missed = match self.attach(&reach.session, afar).await {
+            Attached::At(hop) => {
+                let missed = afar.attach(hop);
+                self.hear(&reach.session, afar, open);
+                missed
+            }
+            Attached::Here => {
+                let missed = afar.wanted.clone();
+                let endpoint = reach.endpoint.clone();
+                self.reach_anew(reach, endpoint, open).await;
+                missed
+            }
+            Attached::Nowhere => return,
+        };
+        open.tell(&missed);
     }
 
     /// Looks after the links of a listen: those that are lost are opened anew, and what may have been missed is told.
@@ -259,16 +445,14 @@ impl Relay {
         self: &Arc<Self>,
         reach: &mut Reach,
         endpoint: Arc<Endpoint>,
-        open: &OpenListen,
+        open: &Arc<OpenListen>,
     ) {
         if !Arc::ptr_eq(&endpoint, &reach.endpoint) {
-            let mut anew = Reach::new(&reach.session, &endpoint, reach.asked.clone());
-            self.reach_all(&mut anew).await;
-            // What was not acknowledged is not told, whatever can be told now.
-            open.regrant(anew.subscriptions());
-            *reach = anew;
-            self.tell_changes(&reach.session);
+            self.reach_anew(reach, endpoint, open).await;
             return;
+        }
+        if reach.afar.as_mut().is_some_and(Afar::is_due) {
+            self.attach_again(reach, open).await;
         }
         let session = reach.session.clone();
         let mut changed = false;
@@ -320,8 +504,22 @@ impl Relay {
 // === impl Retry ===
 
 impl Retry {
+    pub(super) fn new(pace: Pace) -> Self {
+        Self { at: None, backoff: Backoff::new(pace) }
+    }
+
+    /// When the next try is due; none for at once.
+    pub(super) fn at(&self) -> Option<Instant> {
+        self.at
+    }
+
+    /// The next failure is the first again.
+    pub(super) fn reset(&mut self) {
+        self.backoff.reset();
+    }
+
     /// Whether it is time for the next try; if so, the one after that waits longer.
-    fn is_due(&mut self) -> bool {
+    pub(super) fn is_due(&mut self) -> bool {
         let now = Instant::now();
         let due = self.at.is_none_or(|at| at <= now);
         if due {

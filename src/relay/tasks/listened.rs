@@ -113,6 +113,10 @@ impl Relay {
         // What is not acknowledged in time is not listened to at all.
         let guard = end.clone().drop_guard();
         let acknowledged = async {
+            // It would tell nothing, and the link may be another replica's to open.
+            if self.known(server).era() == Some(Era::Legacy) {
+                return None;
+            }
             let connected = self.link(session, server, Pick::First).await.ok()?;
             if connected.link.era() == Era::Legacy {
                 return None;
