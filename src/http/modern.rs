@@ -94,7 +94,8 @@ pub(super) async fn request(
     let id: Box<str> = request.id().into();
     let form = form(accepts, request.method()).map_err(|refused| refused.of(Some(&id)))?;
     if *request.method() == Method::Listen {
-        return listen::listen(edge, admitted, form, &claim, &request).await;
+        // Apart, so that calls need no room for it.
+        return Box::pin(listen::listen(edge, admitted, form, &claim, &request)).await;
     }
     let mut journey = Journey::new(edge, &admitted);
     let mut request = request;

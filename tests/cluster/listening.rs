@@ -5,7 +5,8 @@ use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
 use futures_util::future::join_all;
-use http::Method;
+use http::{Method, StatusCode};
+use mcpgate::settings::Settings;
 use serde_json::{Value, json};
 
 use crate::client::{SOON, Stream, tool};
@@ -86,8 +87,16 @@ impl Keeper {
 
     /// Replicas before it.
     async fn replicas<const N: usize>(&self, cluster: &Cluster) -> [Replica; N] {
+        self.replicas_with(cluster, |_| ()).await
+    }
+
+    async fn replicas_with<const N: usize>(
+        &self,
+        cluster: &Cluster,
+        change: fn(&mut Settings),
+    ) -> [Replica; N] {
         let replica = || {
-            let setup = TestGateway::new().http("u1", self.server.url());
+            let setup = TestGateway::new().http("u1", self.server.url()).with(change);
             cluster.replica(setup.with(|s| s.shutdown.drain = Duration::from_millis(500)))
         };
         let all = join_all((0..N).map(|_| replica())).await;
@@ -215,6 +224,29 @@ async fn closing_a_listen_ends_what_the_owner_has_of_it() {
     keeper.tell_updated("x:2").await;
     two.is_updated("x:2").await;
     assert_eq!(keeper.server.count(rpc("resources/unsubscribe")), 1);
+}
+
+/// A listen counts where it is: what the owner has of those elsewhere takes no place from its own, nor they from each
+/// other.
+#[tokio::test]
+async fn a_listen_counts_once_for_its_principal() {
+    let (keeper, cluster) = (Keeper::start().await, Cluster::new());
+    let [a, b, c] = keeper.replicas_with(&cluster, |s| s.limits.listens_per_principal = 1).await;
+    call(&a).await;
+    let mut all_three = Vec::new();
+    for (replica, n) in [&b, &c, &a].into_iter().zip(1..) {
+        all_three.push(Listen::open(at(replica), json!(n), all()).await);
+    }
+    for replica in [&a, &b, &c] {
+        let more = at(replica).request(9, "subscriptions/listen", json!({ "notifications": all() }));
+        assert_eq!(at(replica).post(&more).await.status, StatusCode::TOO_MANY_REQUESTS);
+    }
+    keeper.tell_updated("x:1").await;
+    for listen in &mut all_three {
+        listen.is_updated("x:1").await;
+    }
+    assert_eq!(keeper.server.count(rpc("resources/subscribe")), 1);
+    assert_eq!(keeper.server.count(rpc("initialize")), 1);
 }
 
 /// A listen makes its replica the owner of a session that is nobody's: calls come to the same one.

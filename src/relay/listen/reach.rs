@@ -4,6 +4,8 @@
 //! modern server is listened to on behalf of all who want it ([`crate::relay::listens`]). Servers that keep state for a
 //! session that another replica owns are reached there ([`super::afar`]).
 
+mod tend;
+
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::{Arc, Weak};
 use std::time::Duration;
@@ -28,9 +30,10 @@ use crate::relay::offered::Offered;
 use crate::relay::shared::Pick;
 use crate::relay::{Came, Relay, Session};
 use crate::settings::ServerSettings;
-use crate::settings::servers::Isolation;
+use crate::upstream::Link;
 use crate::upstream::pace::Pace;
-use crate::upstream::{Backoff, Link};
+
+pub(super) use tend::Retry;
 
 /// How often it is looked whether a server that is lost is there again: somebody else's call may have reached it.
 const LOOK: Duration = Duration::from_secs(1);
@@ -80,12 +83,6 @@ enum Held {
     Modern { wanted: Wanted },
     /// The link to a legacy server, and what is subscribed to over it.
     Legacy { link: Weak<Link>, ended: CancellationToken, _subscribed: Option<Subscribed> },
-}
-
-/// When what is lost is tried again.
-pub(super) struct Retry {
-    at: Option<Instant>,
-    backoff: Backoff,
 }
 
 // === impl Reach ===
@@ -256,8 +253,13 @@ impl Relay {
             })
         });
         let reading = kinds_of(asked).map(|kind| async move {
-            let view = self.known_view(session, endpoint, kind);
-            self.await_lists(session, &view, servers, kind).await
+            if servers.len() == endpoint.servers.len() {
+                self.whole_view(session, endpoint, kind).await;
+            } else {
+                // Those of the others are not to be read from here.
+                let view = self.known_view(session, endpoint, kind);
+                self.await_lists(session, &view, servers, kind).await;
+            }
         });
         let (reached, _) = futures_util::future::join(
             futures_util::future::join_all(reaching.collect::<Vec<_>>()),
@@ -394,137 +396,5 @@ impl Relay {
             }
         });
         Counted { servers, seen }
-    }
-
-    /// Looks for all servers of a listen anew: its endpoint is another one, or its session is owned elsewhere. What was
-    /// not acknowledged is not told, whatever can be told now.
-    async fn reach_anew(
-        self: &Arc<Self>,
-        reach: &mut Reach,
-        endpoint: Arc<Endpoint>,
-        open: &Arc<OpenListen>,
-    ) {
-        let mut anew = Reach::new(&reach.session, &endpoint, reach.asked.clone(), reach.part.clone());
-        self.reach_all(&mut anew).await;
-        if let (Some(now), Some(before)) = (&mut anew.afar, &reach.afar) {
-            now.succeed(before);
-        }
-        open.regrant(anew.subscriptions());
-        if anew.counted() != reach.counted() {
-            open.count(self.counted(&anew));
-        }
-        *reach = anew;
-        self.tell_changes(&reach.session);
-        if let Some(afar) = &mut reach.afar {
-            self.hear(&reach.session, afar, open);
-        }
-    }
-
-    /// Has the listen stand at the owner of its session again, wherever that is now, and tells what was missed.
-    async fn attach_again(self: &Arc<Self>, reach: &mut Reach, open: &Arc<OpenListen>) {
-        let Some(afar) = &mut reach.afar else { return };
-        let missed = match self.attach(&reach.session, afar).await {
-            Attached::At(hop) => {
-                let missed = afar.attach(hop);
-                self.hear(&reach.session, afar, open);
-                missed
-            }
-            Attached::Here => {
-                let missed = afar.wanted.clone();
-                let endpoint = reach.endpoint.clone();
-                self.reach_anew(reach, endpoint, open).await;
-                missed
-            }
-            Attached::Nowhere => return,
-        };
-        open.tell(&missed);
-    }
-
-    /// Looks after the links of a listen: those that are lost are opened anew, and what may have been missed is told.
-    pub(super) async fn tend(
-        self: &Arc<Self>,
-        reach: &mut Reach,
-        endpoint: Arc<Endpoint>,
-        open: &Arc<OpenListen>,
-    ) {
-        if !Arc::ptr_eq(&endpoint, &reach.endpoint) {
-            self.reach_anew(reach, endpoint, open).await;
-            return;
-        }
-        if reach.afar.as_mut().is_some_and(Afar::is_due) {
-            self.attach_again(reach, open).await;
-        }
-        let session = reach.session.clone();
-        let mut changed = false;
-        for reached in &mut reach.servers {
-            let server = reached.server.clone();
-            let live = match &reached.held {
-                Held::Modern { .. } if self.catalog.era(&server) != Some(Era::Legacy) => continue,
-                Held::Legacy { link, .. } => {
-                    let live = self.live_link(&session, &server);
-                    if live.as_ref().is_some_and(|live| std::ptr::eq(link.as_ptr(), &raw const *live.link)) {
-                        reached.retry.backoff.reset();
-                        continue;
-                    }
-                    live
-                }
-                Held::Nothing | Held::Modern { .. } => None,
-            };
-            if live.is_none() && !reached.retry.is_due() {
-                continue;
-            }
-            let (held, granted) = self.reach(&session, &server, &reached.wanted).await;
-            changed = true;
-            match &held {
-                Held::Nothing => {}
-                Held::Modern { wanted } => wanted.reread_lists(self),
-                Held::Legacy { .. } => self.reread_lists(&session, &server),
-            }
-            if !matches!(held, Held::Nothing) {
-                open.missed(&server.name);
-            }
-            (reached.held, reached.granted) = (held, granted);
-        }
-        if changed {
-            open.regrant(reach.subscriptions());
-        }
-    }
-
-    /// Has the lists of a legacy server read again that could not be heard for a while.
-    fn reread_lists(self: &Arc<Self>, session: &Arc<Session>, server: &Arc<ServerSettings>) {
-        match server.isolation {
-            Isolation::Session => self.list_changed(session, server, &Kind::ALL),
-            Isolation::Shared { .. } => {
-                self.shared_list_changed(session.attached.tenant.as_deref(), server, &Kind::ALL);
-            }
-        }
-    }
-}
-
-// === impl Retry ===
-
-impl Retry {
-    pub(super) fn new(pace: Pace) -> Self {
-        Self { at: None, backoff: Backoff::new(pace) }
-    }
-
-    /// When the next try is due; none for at once.
-    pub(super) fn at(&self) -> Option<Instant> {
-        self.at
-    }
-
-    /// The next failure is the first again.
-    pub(super) fn reset(&mut self) {
-        self.backoff.reset();
-    }
-
-    /// Whether it is time for the next try; if so, the one after that waits longer.
-    pub(super) fn is_due(&mut self) -> bool {
-        let now = Instant::now();
-        let due = self.at.is_none_or(|at| at <= now);
-        if due {
-            self.at = Some(now + self.backoff.wait());
-        }
-        due
     }
 }
