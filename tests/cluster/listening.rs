@@ -224,6 +224,7 @@ async fn closing_a_listen_ends_what_the_owner_has_of_it() {
     keeper.tell_updated("x:2").await;
     two.is_updated("x:2").await;
     assert_eq!(keeper.server.count(rpc("resources/unsubscribe")), 1);
+    assert_eq!(keeper.server.count(rpc("initialize")), 1, "at the owner's server");
 }
 
 /// A listen counts where it is: what the owner has of those elsewhere takes no place from its own, nor they from each
