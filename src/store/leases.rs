@@ -69,6 +69,6 @@ pub trait Leases: Send + Sync {
     fn give_up(&self, replica: ReplicaId) -> Stored<'_, ()>;
     /// The lease of one replica, if it is held.
     fn find(&self, replica: ReplicaId) -> Stored<'_, Option<Lease>>;
-    /// All leases that are held.
+    /// All leases that are held and can be read.
     fn all(&self) -> Stored<'_, Vec<Lease>>;
 }

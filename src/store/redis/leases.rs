@@ -20,6 +20,16 @@ pub struct RedisLeases {
     connection: Arc<Connection>,
 }
 
+/// One of the replicas that took a lease.
+enum Listed {
+    /// It holds one.
+    Held(Box<Lease>),
+    /// It holds one of another format.
+    Unreadable,
+    /// It holds none any more.
+    Gone,
+}
+
 // === impl RedisLeases ===
 
 impl RedisLeases {
@@ -47,6 +57,16 @@ impl RedisLeases {
             self.connection.unreadable(operation);
         }
         read.map(Some)
+    }
+
+    /// One of all: what cannot be read was counted, and is no reason to know nothing of the others.
+    async fn listed(&self, replica: ReplicaId) -> Result<Listed, StoreError> {
+        match self.held(replica).await {
+            Ok(Some(lease)) => Ok(Listed::Held(Box::new(lease))),
+            Ok(None) => Ok(Listed::Gone),
+            Err(StoreError::Unreadable) => Ok(Listed::Unreadable),
+            Err(other) => Err(other),
+        }
     }
 
     async fn end(&self, which: &str, replicas: &[ReplicaId]) -> Result<(), StoreError> {
@@ -107,14 +127,21 @@ impl Leases for RedisLeases {
             let members = reply::list(answer).map_err(|why| self.connection.unexpected(operation, why))?;
             let ids = members.into_iter().filter_map(|id| String::from_utf8(reply::bytes(id)?).ok());
             let ids: Vec<ReplicaId> = ids.map(|id| ReplicaId(id.into())).collect();
-            let found = try_join_all(ids.iter().map(|id| self.held(id.clone()))).await?;
+            let found = try_join_all(ids.iter().map(|id| self.listed(id.clone()))).await?;
+            let is_gone = |(_, listed): &(_, &Listed)| matches!(listed, Listed::Gone);
             let dead: Vec<ReplicaId> =
-                ids.into_iter().zip(&found).filter(|(_, lease)| lease.is_none()).map(|(id, _)| id).collect();
+                ids.into_iter().zip(&found).filter(is_gone).map(|(id, _)| id).collect();
             if !dead.is_empty() {
                 // Only tidies up: who cannot do it is not in the way of who asks.
                 let _ = self.end("dead", &dead).await;
             }
-            Ok(found.into_iter().flatten().collect())
+            Ok(found
+                .into_iter()
+                .filter_map(|listed| match listed {
+                    Listed::Held(lease) => Some(*lease),
+                    Listed::Unreadable | Listed::Gone => None,
+                })
+                .collect())
         })
     }
 }

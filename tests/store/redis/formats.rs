@@ -27,7 +27,7 @@ async fn a_format_that_is_not_known_is_unreadable() {
 }
 
 #[tokio::test]
-async fn a_lease_of_a_format_that_is_not_known_is_unreadable() {
+async fn a_lease_of_a_format_that_is_not_known_is_unreadable_and_hides_no_other() {
     let server = RedisServer::start().await;
     let gate = Replica::of(&server.settings());
     let lease = Lease {
@@ -39,7 +39,11 @@ async fn a_lease_of_a_format_that_is_not_known_is_unreadable() {
         config_hash: [4; 32],
         counts: Counts::default(),
     };
+    let other = Lease { replica: replica("b"), ..lease.clone() };
     gate.leases.take(lease, SOON).await.expect("taken");
+    gate.leases.take(other.clone(), SOON).await.expect("taken");
     server.ask(&["HSET", "mcpgate:{replicas}:lease:a", "d", "\u{2}new"]).await;
     assert_eq!(gate.leases.find(replica("a")).await, Err(StoreError::Unreadable));
+    assert_eq!(gate.leases.all().await, Ok(vec![other]), "what can be read");
+    assert_eq!(gate.leases.find(replica("a")).await, Err(StoreError::Unreadable), "it is still held");
 }
