@@ -8,7 +8,7 @@ use tokio_util::task::TaskTracker;
 
 use super::Gateway;
 use crate::settings::watch::{Patience, Watch};
-use crate::settings::{Loaded, Loader, Parts, Remark, Settings, Sources};
+use crate::settings::{ClusterSettings, Loaded, Loader, Parts, Remark, Settings, Sources};
 
 /// What is needed to read the config again.
 #[derive(Debug)]
@@ -118,19 +118,104 @@ fn say(problems: &[Remark]) -> String {
     }
 }
 
+/// The keys that differ and count at the start of the process only. All settings are named here, so that none is forgotten.
+fn fixed(old: &Settings, new: &Settings) -> Vec<&'static str> {
+    let Settings {
+        listen,
+        public_url,
+        admin,
+        store,
+        cluster,
+        sessions,
+        streams,
+        limits,
+        shutdown,
+        state_dir,
+        // These are taken into force.
+        auth: _,
+        names: _,
+        origins: _,
+        extensions: _,
+        endpoints: _,
+        servers: _,
+    } = new;
+    let of_cluster = |settings: &Option<ClusterSettings>| match settings.clone() {
+        Some(ClusterSettings { listen, advertise, lease, keys: _ }) => {
+            (Some(listen), Some(advertise), Some(lease))
+        }
+        None => (None, None, None),
+    };
+    let (was, is) = (of_cluster(&old.cluster), of_cluster(cluster));
+    let all = [
+        ("listen", old.listen != *listen),
+        ("admin.listen", old.admin != *admin),
+        ("publicUrl", old.public_url != *public_url),
+        ("store", old.store != *store),
+        ("cluster.listen", was.0 != is.0),
+        ("cluster.advertise", was.1 != is.1),
+        ("cluster.lease", was.2 != is.2),
+        ("sessions", old.sessions != *sessions),
+        ("streams", old.streams != *streams),
+        ("limits", old.limits != *limits),
+        ("shutdown", old.shutdown != *shutdown),
+        ("stateDir", old.state_dir != *state_dir),
+    ];
+    all.into_iter().filter(|(_, changed)| *changed).map(|(key, _)| key).collect()
+}
+
 /// What cannot change while the process runs is said, not silently ignored.
 fn warn_of_restart(old: &Settings, new: &Settings) {
-    let fixed = [
-        ("listen", old.listen != new.listen),
-        ("admin.listen", old.admin != new.admin),
-        ("publicUrl", old.public_url != new.public_url),
-        ("sessions", old.sessions != new.sessions),
-        ("streams", old.streams != new.streams),
-        ("limits", old.limits != new.limits),
-        ("shutdown", old.shutdown != new.shutdown),
-        ("stateDir", old.state_dir != new.state_dir),
-    ];
-    for (key, _) in fixed.iter().filter(|(_, changed)| *changed) {
+    for key in fixed(old, new) {
         tracing::warn!("`{key}` has changed; it takes effect with the next start");
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::time::Duration;
+
+    use super::*;
+    use crate::settings::store::{Login, RedisServers};
+    use crate::settings::{ClusterKey, RedisSettings, StoreSettings};
+
+    fn clustered() -> Settings {
+        let cluster = ClusterSettings {
+            listen: ([127, 0, 0, 1], 1).into(),
+            advertise: "127.0.0.1:1".into(),
+            keys: vec![ClusterKey::of([1; 32])],
+            lease: Duration::from_secs(5),
+        };
+        Settings { cluster: Some(cluster), ..Settings::default() }
+    }
+
+    #[test]
+    fn what_needs_a_restart_is_named_and_nothing_else() {
+        let old = clustered();
+        let changed = |change: &dyn Fn(&mut ClusterSettings)| {
+            let mut new = old.clone();
+            new.cluster.iter_mut().for_each(change);
+            fixed(&old, &new)
+        };
+        assert_eq!(changed(&|cluster| cluster.listen.set_port(2)), ["cluster.listen"]);
+        assert_eq!(changed(&|cluster| cluster.advertise = "a:1".into()), ["cluster.advertise"]);
+        assert_eq!(changed(&|cluster| cluster.lease *= 2), ["cluster.lease"]);
+        assert!(changed(&|cluster| cluster.keys.push(ClusterKey::of([2; 32]))).is_empty(), "keys rotate");
+        let alone = Settings { cluster: None, ..old.clone() };
+        assert_eq!(fixed(&old, &alone), ["cluster.listen", "cluster.advertise", "cluster.lease"]);
+        let with_origin = Settings { origins: vec!["https://a.example".into()], ..old.clone() };
+        assert!(fixed(&old, &with_origin).is_empty());
+    }
+
+    #[test]
+    fn another_store_needs_a_restart() {
+        let redis = RedisSettings {
+            servers: RedisServers::Cluster(Vec::new()),
+            login: Login::default(),
+            ca: None,
+            prefix: "a".into(),
+            timeout: Duration::from_secs(1),
+        };
+        let store = StoreSettings::Redis(Box::new(redis));
+        assert_eq!(fixed(&clustered(), &Settings { store, ..clustered() }), ["store"]);
     }
 }
