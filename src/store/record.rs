@@ -1,6 +1,7 @@
 //! What the store knows of a session: enough for another replica to go on with it.
 
 use std::collections::{BTreeMap, BTreeSet};
+use std::fmt;
 use std::time::Duration;
 
 /// The store's name of a session. Never the session id itself; who reads the store cannot use a session.
@@ -56,7 +57,7 @@ pub struct Lifetime {
 }
 
 /// A session's state at one server.
-#[derive(Clone, Debug, PartialEq, Eq)]
+#[derive(Clone, PartialEq, Eq)]
 pub struct ServerState {
     /// The revision negotiated with it.
     pub revision: Box<str>,
@@ -84,5 +85,37 @@ impl Epoch {
     #[must_use]
     pub fn next(self) -> Self {
         Self(self.0.saturating_add(1))
+    }
+}
+
+// === impl ServerState ===
+
+impl fmt::Debug for ServerState {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let Self { revision, session, capabilities, cursor } = self;
+        f.debug_struct("ServerState")
+            .field("revision", revision)
+            .field("session", &session.as_ref().map(|_| format_args!("..")))
+            .field("capabilities", capabilities)
+            .field("cursor", cursor)
+            .finish()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// case-A05: the id of a session at a server is not printed.
+    #[test]
+    fn no_id_of_a_servers_session_is_printed() {
+        let state = ServerState {
+            revision: "2025-11-25".into(),
+            session: Some("its-secret".into()),
+            capabilities: "{}".into(),
+            cursor: None,
+        };
+        let printed = format!("{state:?}");
+        assert!(printed.contains("session: Some(..)") && !printed.contains("its-secret"), "{printed}");
     }
 }
