@@ -39,7 +39,7 @@ pub use journal::Journal;
 pub use keys::SessionKeys;
 pub use live::{Binding, Session};
 pub use locate::{Adoptable, Located, Unlocated};
-pub use membership::{Company, Membership};
+pub use membership::{Company, Membership, Said};
 pub use owned::Ownership;
 pub use plain::PlainStreams;
 pub use reader::{Reader, Step};

@@ -3,7 +3,6 @@
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
-use arc_swap::ArcSwap;
 use futures_util::FutureExt as _;
 use futures_util::future::BoxFuture;
 use tokio::net::TcpListener;
@@ -12,12 +11,12 @@ use tokio_util::task::TaskTracker;
 use super::ground::{Ground, seal_keys_of};
 use crate::http::forward::{ClusterKeys, Forwarder};
 use crate::http::peer::{
-    ClientLimits, Identity, KeyHash, NoIdentity, PeerClient, PeerListener, Peers, Replica, ServeLimits, Stop,
-    Strangers, is_proven, proof,
+    Acquaintance, ClientLimits, Identity, KeyHash, NoIdentity, PeerClient, PeerListener, Peers, Replica,
+    ServeLimits, Stop, Strangers, proof,
 };
 use crate::http::serve::Router;
-use crate::session::{Membership, SessionKeys, Tenure};
-use crate::settings::{Settings, StoreSettings};
+use crate::session::{Membership, Said, SessionKeys, Tenure};
+use crate::settings::{ClusterSettings, Settings, StoreSettings};
 use crate::store::leases::{Counts, Lease, Leases};
 use crate::store::redis::{Connection, RedisBus, RedisLeases, RedisStore, StoreState};
 use crate::store::seal::SealKey;
@@ -58,6 +57,16 @@ pub(super) struct Peering {
     keys: ClusterKeys,
     lease: Duration,
     leases: Arc<dyn Leases>,
+    said: Arc<Said>,
+}
+
+/// What peers know this replica by, as far as it follows the config.
+#[derive(Clone, Debug)]
+pub(super) struct Standing {
+    keys: ClusterKeys,
+    said: Arc<Said>,
+    this: Replica,
+    key_hash: KeyHash,
 }
 
 /// The formats of stored values that this version reads, oldest and newest.
@@ -126,9 +135,10 @@ impl Company {
         };
         let session_keys = Arc::new(SessionKeys::new(&keys));
         let membership = Membership::among_peers(said, Tenure::new(lease), session_keys);
-        let keys = Arc::new(ArcSwap::from_pointee(raw));
+        let keys = ClusterKeys::new(raw);
         let leases = stores.leases.clone();
-        let peering = Some(Peering { identity, this, listener, keys, lease, leases });
+        let peering =
+            membership.said().map(|said| Peering { identity, this, listener, keys, lease, leases, said });
         Ok(Self { stores, membership, peering, store: None })
     }
 
@@ -166,6 +176,12 @@ impl Peering {
         self.keys.clone()
     }
 
+    /// What peers know it by.
+    pub(super) fn standing(&self) -> Standing {
+        let (keys, said, this) = (self.keys.clone(), self.said.clone(), self.this.clone());
+        Standing { keys, said, this, key_hash: self.identity.key_hash() }
+    }
+
     /// The way to the others.
     pub(super) fn forwarder(&self) -> Forwarder {
         // Nobody waits for its connections: they are kept open for what may come, and end with the process.
@@ -200,6 +216,18 @@ impl Peering {
     }
 }
 
+// === impl Standing ===
+
+impl Standing {
+    /// Takes the keys of a changed config into force, and says in the lease what follows from it.
+    pub(super) fn follow(&self, settings: &Settings, cluster: &ClusterSettings) {
+        let Some(first) = cluster.keys.first() else { return };
+        self.keys.replace(cluster.keys.iter().map(|key| *key.expose()));
+        // A key that leaves must prove nothing that is still held.
+        self.said.follow(proof(first.expose(), &self.this, self.key_hash), settings.hash());
+    }
+}
+
 /// Knows peers by their leases.
 struct Leased {
     leases: Arc<dyn Leases>,
@@ -210,23 +238,24 @@ struct Leased {
 }
 
 impl Peers for Leased {
-    fn is_peer(&self, key_hash: KeyHash) -> BoxFuture<'_, bool> {
+    fn known_as(&self, key_hash: KeyHash) -> BoxFuture<'_, Acquaintance> {
         async move {
             if self.known.get(&key_hash.0).is_some_and(|until| Instant::now() < until) {
-                return true;
+                return Acquaintance::Peer;
             }
-            let Ok(all) = self.leases.all().await else { return false };
-            let keys = self.keys.load();
+            let all = match self.leases.all().await {
+                Ok(all) => all,
+                Err(error) => return Acquaintance::NotAsked(error.to_string().into()),
+            };
             let its = |lease: &&Lease| lease.key_hash == key_hash.0;
-            let known = all.iter().find(its).is_some_and(|lease| {
-                Replica::parse(&lease.replica.0)
-                    .is_ok_and(|replica| is_proven(keys.iter(), &replica, key_hash, &lease.proof))
-            });
+            let proven = |lease: &Lease| self.keys.prove(&lease.replica.0, lease.key_hash, &lease.proof);
+            let known = all.iter().find(its).is_some_and(proven);
             self.known.retain(|until| Instant::now() < *until);
-            if known {
-                self.known.insert(key_hash.0, Instant::now() + self.good_for);
+            if !known {
+                return Acquaintance::Stranger;
             }
-            known
+            self.known.insert(key_hash.0, Instant::now() + self.good_for);
+            Acquaintance::Peer
         }
         .boxed()
     }

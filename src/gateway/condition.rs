@@ -11,7 +11,6 @@ use super::company::StoreCondition;
 use super::reach::Reached;
 use crate::admin::{Check, Checks, Readiness};
 use crate::http::forward::ClusterKeys;
-use crate::http::peer::{KeyHash, Replica, is_proven};
 use crate::relay::Relay;
 use crate::store::leases::Lease;
 
@@ -85,11 +84,7 @@ pub(super) async fn ready_when_joined(relay: Arc<Relay>, readiness: Arc<watch::S
 
 /// How many of these no cluster key proves: nothing is sent there, and nothing taken from there.
 fn strangers(others: &[Lease], keys: &ClusterKeys) -> usize {
-    let keys = keys.load();
-    let known = |lease: &&Lease| {
-        Replica::parse(&lease.replica.0)
-            .is_ok_and(|replica| is_proven(keys.iter(), &replica, KeyHash(lease.key_hash), &lease.proof))
-    };
+    let known = |lease: &&Lease| keys.prove(&lease.replica.0, lease.key_hash, &lease.proof);
     others.len() - others.iter().filter(known).count()
 }
 

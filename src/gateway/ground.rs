@@ -5,10 +5,9 @@ use std::sync::Arc;
 use tokio_util::sync::CancellationToken;
 use tokio_util::task::TaskTracker;
 
-use super::company::Peering;
+use super::company::{Peering, Standing};
 use super::seal_keys;
 use crate::catalog::Endpoint;
-use crate::http::forward::ClusterKeys;
 use crate::session::SessionKeys;
 use crate::settings::{ClusterKey, Settings};
 use crate::store::Sealer;
@@ -30,8 +29,8 @@ pub(super) struct Ground {
 pub(super) struct SharedKeys {
     pub(super) sealer: Arc<Sealer>,
     sessions: Arc<SessionKeys>,
-    /// By which peers know each other.
-    peers: Option<ClusterKeys>,
+    /// What peers know this replica by.
+    peers: Option<Standing>,
 }
 
 // === impl Ground ===
@@ -54,17 +53,17 @@ impl Ground {
 
 impl SharedKeys {
     pub(super) fn new(sealer: Arc<Sealer>, sessions: Arc<SessionKeys>, peering: Option<&Peering>) -> Self {
-        Self { sealer, sessions, peers: peering.map(Peering::keys) }
+        Self { sealer, sessions, peers: peering.map(Peering::standing) }
     }
 
-    /// Takes the keys of a changed config into force.
+    /// Takes the keys of a changed config into force, and tells peers what has changed.
     pub(super) fn follow(&self, settings: &Settings) {
         let Some(cluster) = &settings.cluster else { return };
         let keys = seal_keys_of(&cluster.keys);
         self.sealer.replace(&keys);
         self.sessions.replace(&keys);
         if let Some(peers) = &self.peers {
-            peers.store(Arc::new(cluster.keys.iter().map(|key| *key.expose()).collect()));
+            peers.follow(settings, cluster);
         }
     }
 }

@@ -4,12 +4,12 @@
 
 mod addresses;
 mod body;
+mod cluster_keys;
 mod hold;
 
 use std::sync::Arc;
 use std::time::Duration;
 
-use arc_swap::ArcSwap;
 use axum::body::Body;
 use axum::response::Response;
 use bytes::Bytes;
@@ -27,6 +27,7 @@ use crate::session::{Epoch, Peer};
 use crate::telemetry::metrics::cluster::Forward;
 use addresses::Addresses;
 use body::{LastWords, Streamed};
+pub use cluster_keys::ClusterKeys;
 pub use hold::Hold;
 
 /// The way to other replicas.
@@ -41,9 +42,6 @@ pub struct Forwarder {
     /// How long an owner may be silent before it is taken for dead.
     lease: Duration,
 }
-
-/// The secrets that replicas know each other by; the first proves, all verify.
-pub type ClusterKeys = Arc<ArcSwap<Vec<[u8; 32]>>>;
 
 /// How long a JSON answer of another replica may be, bytes: the largest that a server may send, and what is put around.
 const MOST_JSON: usize = 256 << 20;

@@ -57,7 +57,18 @@ pub struct PeerAddress {
 pub trait Peers: Send + Sync {
     /// Whether a live lease whose proof holds names this key. Asked once per connection, within the time limit of
     /// its handshake.
-    fn is_peer(&self, key_hash: KeyHash) -> BoxFuture<'_, bool>;
+    fn known_as(&self, key_hash: KeyHash) -> BoxFuture<'_, Acquaintance>;
+}
+
+/// Whom a key belongs to.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Acquaintance {
+    /// Another replica.
+    Peer,
+    /// Nobody who holds a lease.
+    Stranger,
+    /// Unknown: those who keep the leases did not answer, for this reason.
+    NotAsked(Box<str>),
 }
 
 // === impl Replica ===

@@ -6,7 +6,7 @@ use tokio::time::sleep;
 
 use super::Sessions;
 use super::live::Attachment;
-use super::membership::Company;
+use super::membership::{Company, Said};
 use super::release::Absent;
 use super::tenure::Moment;
 use crate::store::leases::{Counts, Lease};
@@ -39,15 +39,16 @@ const SETTLED: u32 = 4;
 impl<A: Attachment> Sessions<A> {
     /// Takes or extends this replica's lease, and tells what it holds. Run by one task alone, one after the other.
     pub async fn beat(&self, counts: Counts) -> Beat {
-        let Company::Peers(lease) = &self.membership.company else { return Beat::Held };
+        let Company::Peers(said) = &self.membership.company else { return Beat::Held };
         let counts = Counts { sessions: self.len() as u64, ..counts };
-        match self.extend(lease, counts).await {
+        match self.extend(said, counts).await {
             Ok(()) => Beat::Held,
             Err(error) => Beat::Missed(error),
         }
     }
 
-    async fn extend(&self, lease: &Lease, counts: Counts) -> Result<(), StoreError> {
+    async fn extend(&self, said: &Said, counts: Counts) -> Result<(), StoreError> {
+        let lease = said.now();
         let tenure = &self.membership.tenure;
         let asked = Moment::now();
         let leases = &self.stores.leases;
@@ -55,7 +56,10 @@ impl<A: Attachment> Sessions<A> {
             Ok(generation) => generation,
             Err(StoreError::Gone) => {
                 tenure.lost();
-                leases.take(Lease { counts, ..lease.clone() }, tenure.lease()).await?
+                let generation =
+                    leases.take(Lease { counts, ..Lease::clone(&lease) }, tenure.lease()).await?;
+                said.wrote(lease);
+                generation
             }
             Err(other) => return Err(other),
         };
@@ -72,7 +76,21 @@ impl<A: Attachment> Sessions<A> {
             self.reconcile(Absent::Forgotten).await?;
         }
         tenure.extended(asked, generation);
+        self.say_anew(said, counts).await?;
         self.look_around().await
+    }
+
+    /// Writes what this replica says of itself, if that has changed: its lease, which was extended a moment ago, goes on.
+    async fn say_anew(&self, said: &Said, counts: Counts) -> Result<(), StoreError> {
+        let (tenure, leases) = (&self.membership.tenure, &self.stores.leases);
+        let Some(lease) = said.unwritten().filter(|_| tenure.is_held()) else { return Ok(()) };
+        leases.take(Lease { counts, ..Lease::clone(&lease) }, tenure.lease()).await?;
+        said.wrote(lease);
+        if !tenure.is_held() {
+            // It may have run out before the store took this, and the next heartbeat would not see that.
+            tenure.lost();
+        }
+        Ok(())
     }
 
     /// The lease was taken anew, and what was owned before may have been adopted meanwhile: each session is looked at
@@ -87,7 +105,8 @@ impl<A: Attachment> Sessions<A> {
     /// Takes note of what the others hold.
     async fn look_around(&self) -> Result<(), StoreError> {
         let all = self.stores.leases.all().await?;
-        let Company::Peers(own) = &self.membership.company else { return Ok(()) };
+        let Company::Peers(said) = &self.membership.company else { return Ok(()) };
+        let own = said.now();
         let others: Arc<[Lease]> = all.into_iter().filter(|lease| lease.replica != own.replica).collect();
         let alike = others.iter().filter(|lease| lease.config_hash == own.config_hash).count();
         self.metrics.cluster().config_mismatch(others.len() - alike);

@@ -20,6 +20,8 @@ const PAGE: usize = 256;
 pub(super) enum Absent {
     /// It was ended.
     Ended,
+    /// The same, if the store can be believed.
+    Unsure,
     /// The store lost what it held: the session is written to it again.
     Forgotten,
 }
@@ -142,7 +144,7 @@ impl<A: Attachment> Sessions<A> {
     /// [`StoreError`] if the store cannot be asked; what was not looked at stays as it is.
     pub async fn look_after(&self) -> Result<(), StoreError> {
         let forgotten = self.membership.tenure.is_forgetful();
-        self.reconcile(if forgotten { Absent::Forgotten } else { Absent::Ended }).await
+        self.reconcile(if forgotten { Absent::Forgotten } else { Absent::Unsure }).await
     }
 
     /// Whether what the store does not have is no more. Not if it may have begun anew since the last heartbeat: the
@@ -173,7 +175,7 @@ impl<A: Attachment> Sessions<A> {
             let epochs =
                 self.stores.sessions.epochs(keyed.iter().map(|(_, key, _)| key.clone()).collect()).await?;
             let some_absent = epochs.iter().any(Option::is_none);
-            if absent == Absent::Ended && some_absent && !self.believes_store().await? {
+            if absent == Absent::Unsure && some_absent && !self.believes_store().await? {
                 return Err(StoreError::Unreachable);
             }
             for ((session, key, own), epoch) in keyed.into_iter().zip(epochs) {

@@ -41,4 +41,5 @@ mod modern;
 mod paused;
 mod processes;
 mod replicas;
+mod rotating;
 mod subscriptions;

@@ -19,7 +19,7 @@ use crate::redis_server::RedisServer;
 pub(crate) const LEASE: Duration = Duration::from_secs(1);
 
 /// The secret that replicas share: base64 of 32 bytes.
-const KEY: &str = "AQEBAQEBAQEBAQEBAQEBAQEBAQEBAQEBAQEBAQEBAQE=";
+pub(crate) const KEY: &str = "AQEBAQEBAQEBAQEBAQEBAQEBAQEBAQEBAQEBAQEBAQE=";
 /// Another one.
 pub(crate) const OTHER_KEY: &str = "AgICAgICAgICAgICAgICAgICAgICAgICAgICAgICAgI=";
 

@@ -5,8 +5,8 @@ use std::sync::Arc;
 
 use arc_swap::ArcSwap;
 
-use super::ClusterKeys;
-use crate::http::peer::{HopError, KeyHash, NoWay, PeerAddress, Replica, is_proven};
+use super::cluster_keys::{ClusterKeys, InForce};
+use crate::http::peer::{HopError, KeyHash, NoWay, PeerAddress, Replica};
 use crate::session::Peer;
 
 /// Proves what leases say, and remembers what was proven: a call needs it, and it changes with a replica's start.
@@ -22,7 +22,7 @@ pub(super) struct Addresses {
 struct Proven {
     peer: Peer,
     /// The keys that were in force.
-    by: Arc<Vec<[u8; 32]>>,
+    by: Arc<InForce>,
     address: PeerAddress,
 }
 
@@ -36,20 +36,20 @@ impl Addresses {
         Self { keys, proven: ArcSwap::default() }
     }
 
-    /// Where a replica listens. A lease that no cluster key proves leads to a stranger.
+    /// Where a replica listens. To a lease that no cluster key proves nothing is sent.
     ///
     /// # Errors
     /// [`HopError`]
     pub(super) async fn of(&self, peer: &Peer) -> Result<PeerAddress, HopError> {
-        let keys = self.keys.load_full();
+        let keys = self.keys.in_force();
         let known = |proven: &&Proven| Arc::ptr_eq(&proven.by, &keys) && proven.peer == *peer;
         if let Some(proven) = self.proven.load().iter().find(known) {
             return Ok(proven.address.clone());
         }
-        let replica = Replica::parse(&peer.replica.0).map_err(|_| HopError::Stranger)?;
+        let replica = Replica::parse(&peer.replica.0).map_err(|_| HopError::Unproven)?;
         let key_hash = KeyHash(peer.key_hash);
-        if !is_proven(keys.iter(), &replica, key_hash, &peer.proof) {
-            return Err(HopError::Stranger);
+        if !keys.prove(&replica, key_hash, &peer.proof) {
+            return Err(HopError::Unproven);
         }
         if let Ok(address) = peer.address.parse() {
             let address = PeerAddress { replica, address, key_hash };
@@ -83,7 +83,7 @@ async fn resolve(name: &str) -> Result<SocketAddr, HopError> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::http::peer::proof;
+    use crate::http::peer::{Delivery, proof};
     use crate::session::ReplicaId;
 
     fn peer(name: &str, key: &[u8; 32]) -> Peer {
@@ -94,20 +94,39 @@ mod tests {
     #[tokio::test]
     async fn what_was_proven_counts_as_long_as_its_key_does() {
         let (one, two) = ([1; 32], [2; 32]);
-        let keys = ClusterKeys::new(ArcSwap::from_pointee(vec![one]));
+        let keys = ClusterKeys::new([one]);
         let addresses = Addresses::new(keys.clone());
         for _ in 0..2 {
             assert!(addresses.of(&peer("a", &one)).await.is_ok());
-            assert!(matches!(addresses.of(&peer("a", &two)).await, Err(HopError::Stranger)));
+            let error = addresses.of(&peer("a", &two)).await.expect_err("another key made it");
+            assert!(matches!(error, HopError::Unproven), "{error}");
+            assert!(!error.proves_death(), "its replica may live, with keys that are not here yet");
+            assert_eq!(error.delivery(), Delivery::NotDelivered);
         }
-        keys.store(Arc::new(vec![two]));
-        assert!(matches!(addresses.of(&peer("a", &one)).await, Err(HopError::Stranger)));
+        keys.replace([two]);
+        assert!(matches!(addresses.of(&peer("a", &one)).await, Err(HopError::Unproven)));
+    }
+
+    /// What is kept of cluster keys cannot be printed, in no base.
+    #[tokio::test]
+    async fn no_cluster_key_is_printed() {
+        let key = [0xab; 32];
+        let keys = ClusterKeys::new([key]);
+        let addresses = Addresses::new(keys.clone());
+        assert!(addresses.of(&peer("a", &key)).await.is_ok(), "one is remembered");
+        for printed in [format!("{keys:?}"), format!("{addresses:?}"), format!("{addresses:#?}")] {
+            let printed = printed.to_lowercase();
+            assert!(
+                printed.contains("clusterkeys") && !printed.contains("171") && !printed.contains("abab"),
+                "{printed}"
+            );
+        }
     }
 
     #[tokio::test]
     async fn no_more_is_remembered_than_there_is_room_for() {
         let key = [1; 32];
-        let addresses = Addresses::new(ClusterKeys::new(ArcSwap::from_pointee(vec![key])));
+        let addresses = Addresses::new(ClusterKeys::new([key]));
         for n in 0..MOST * 2 + 3 {
             assert!(addresses.of(&peer(&format!("r{n}"), &key)).await.is_ok());
             assert!(addresses.proven.load().len() <= MOST);

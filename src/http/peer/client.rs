@@ -117,8 +117,7 @@ impl PeerClient {
         for _ in 0..TRIES {
             let seat = self.0.pool(to).seat(kind, &self.0).await?;
             match seat.send(head(hop, request), request.body.clone()).await {
-                Ok(answer) if hop::is_not_owner(&answer) => return Err(HopError::NotOwner),
-                Ok(answer) => return Ok(answer),
+                Ok(answer) => return hop::declined(&answer).map_or(Ok(answer), Err),
                 Err(Failure::Elsewhere(no_way)) => why = no_way,
                 Err(Failure::Final(error)) => return Err(error),
             }

@@ -14,6 +14,11 @@ pub enum HopError {
     /// Another replica listens at the address: nothing was delivered, and the owner is dead.
     #[error("another process than the replica meant listens at its address")]
     Stranger,
+    /// No cluster key in force here proves the replica's lease: nothing was sent, and nothing is known of the owner.
+    #[error(
+        "no cluster key of this replica proves the other's lease; rotate cluster keys in three steps: the new one behind the old one everywhere, then in front everywhere, then the old one out"
+    )]
+    Unproven,
     /// Nothing was delivered, and nothing is known of the owner.
     #[error("the replica cannot be reached: {0}")]
     Unreachable(NoWay),
@@ -52,6 +57,9 @@ pub enum NoWay {
     /// This replica is ending.
     #[error("this replica is closing its connections")]
     Ending,
+    /// It cannot read how the request was forwarded, and did nothing with it.
+    #[error("it does not understand how this replica forwards; bring all replicas to one version")]
+    OtherFormat,
     /// The request cannot be written.
     #[error("the request cannot be forwarded: {0}")]
     Unwritable(Arc<str>),
@@ -73,9 +81,12 @@ impl HopError {
     pub fn delivery(&self) -> Delivery {
         match self {
             Self::Broken(_) => Delivery::Unknown,
-            Self::Refused | Self::Stranger | Self::Unreachable(_) | Self::NotOwner | Self::Busy => {
-                Delivery::NotDelivered
-            }
+            Self::Refused
+            | Self::Stranger
+            | Self::Unproven
+            | Self::Unreachable(_)
+            | Self::NotOwner
+            | Self::Busy => Delivery::NotDelivered,
         }
     }
 

@@ -12,7 +12,7 @@ use axum::body::Body;
 use axum::response::Response;
 use http::{HeaderMap, HeaderName, HeaderValue, StatusCode};
 
-use super::Replica;
+use super::{HopError, NoWay, Replica};
 
 /// How the names of these headers begin; no other header may.
 const PREFIX: &str = "mcpgate-hop-";
@@ -21,13 +21,16 @@ const PREFIX: &str = "mcpgate-hop-";
 static WAY: HeaderName = HeaderName::from_static("mcpgate-hop-way");
 /// The caller's address, where it counts.
 static PEER: HeaderName = HeaderName::from_static("mcpgate-hop-peer");
-/// In an answer: nothing ran, since the replica is not the owner meant.
+/// In an answer: nothing ran, since the replica is not the owner meant, or could not read who was. A sender that knows
+/// no other word of it takes it for the first.
 static NOT_OWNER: HeaderName = HeaderName::from_static("mcpgate-hop-not-owner");
 
 /// The one format there is.
 const FORMAT: &str = "1";
 /// Stands for no epoch.
 const NO_EPOCH: &str = "-";
+/// What [`NOT_OWNER`] says of a request that could not be read.
+const NOT_READ: &str = "other-format";
 /// A request is forwarded once: who is not the owner says so instead.
 const MOST_HOPS: u8 = 1;
 
@@ -71,9 +74,21 @@ pub fn not_owner() -> Response {
     response
 }
 
-/// Whether an answer is [`not_owner`].
-pub(super) fn is_not_owner<B>(answer: &http::Response<B>) -> bool {
-    answer.status() == StatusCode::MISDIRECTED_REQUEST && answer.headers().contains_key(&NOT_OWNER)
+/// The answer to a request that does not say where it comes from in a way that is understood here, before anything ran.
+pub(super) fn not_read() -> Response {
+    let mut response = not_owner();
+    response.headers_mut().insert(&NOT_OWNER, HeaderValue::from_static(NOT_READ));
+    response
+}
+
+/// Why nothing ran, if an answer is [`not_owner`] or [`not_read`].
+pub(super) fn declined<B>(answer: &http::Response<B>) -> Option<HopError> {
+    let mark = answer.headers().get(&NOT_OWNER)?;
+    let declined = answer.status() == StatusCode::MISDIRECTED_REQUEST;
+    declined.then(|| match mark.as_bytes() == NOT_READ.as_bytes() {
+        true => HopError::Unreachable(NoWay::OtherFormat),
+        false => HopError::NotOwner,
+    })
 }
 
 /// Takes out every header that begins like the set.

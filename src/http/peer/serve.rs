@@ -7,8 +7,8 @@ use std::time::Duration;
 
 use axum::Router;
 use axum::body::Body;
-use axum::response::{IntoResponse as _, Response};
-use http::{Request, StatusCode, Uri};
+use axum::response::Response;
+use http::{Request, Uri};
 use hyper::body::Incoming;
 use hyper::server::conn::http2;
 use hyper::service::service_fn;
@@ -25,9 +25,9 @@ use tower::ServiceExt as _;
 
 use super::client::limits::STREAM_WINDOW;
 use super::gathered::Gathered;
-use super::hop::{Hop, MalformedHop};
+use super::hop::{Hop, MalformedHop, not_read};
 use super::together::{Begun, Together};
-use super::{Identity, KeyHash, Peers, Strangers};
+use super::{Acquaintance, Identity, KeyHash, Peers, Strangers};
 use crate::protocol::header::REQUEST_ID;
 
 /// rustls asks for 4 KiB at a time; this many bytes come from the kernel at once instead.
@@ -90,6 +90,9 @@ enum Turned {
     /// Nobody's key.
     #[error("no live lease names key {0:?}")]
     Stranger(KeyHash),
+    /// It was not to be learnt whose key it is.
+    #[error("whose key {0:?} is could not be asked: {1}")]
+    NotAsked(KeyHash, Box<str>),
 }
 
 // === impl PeerListener ===
@@ -159,7 +162,11 @@ impl PeerListener {
         let key = tls.get_ref().1.peer_certificates().and_then(|keys| keys.first());
         // TLS did not let anyone through without a key.
         let key_hash = KeyHash::of(key.map_or(&[], |key| key.as_ref()));
-        if self.peers.is_peer(key_hash).await { Ok(tls) } else { Err(Turned::Stranger(key_hash)) }
+        match self.peers.known_as(key_hash).await {
+            Acquaintance::Peer => Ok(tls),
+            Acquaintance::Stranger => Err(Turned::Stranger(key_hash)),
+            Acquaintance::NotAsked(why) => Err(Turned::NotAsked(key_hash, why)),
+        }
     }
 
     async fn speak(&self, tls: TlsStream<BufReader<TcpStream>>, stop: &Stop) {
@@ -213,8 +220,8 @@ async fn answer(router: Router, mut request: Request<Incoming>) -> Result<Respon
 }
 
 fn refused(malformed: MalformedHop) -> Response {
-    tracing::warn!(error = %malformed, "a forwarded request was refused");
-    (StatusCode::BAD_REQUEST, format!("Forwarded request: {malformed}.\n")).into_response()
+    tracing::warn!(error = %malformed, "a forwarded request was refused; bring all replicas to one version");
+    not_read()
 }
 
 // === impl ServeLimits ===

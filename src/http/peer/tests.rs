@@ -30,12 +30,19 @@ const LIMIT: Duration = Duration::from_secs(30);
 struct Leases {
     known: Mutex<HashSet<[u8; 32]>>,
     asked: AtomicUsize,
+    /// Why nobody can be asked.
+    outage: Mutex<Option<&'static str>>,
 }
 
 impl Peers for Leases {
-    fn is_peer(&self, key_hash: KeyHash) -> BoxFuture<'_, bool> {
+    fn known_as(&self, key_hash: KeyHash) -> BoxFuture<'_, Acquaintance> {
         self.asked.fetch_add(1, Relaxed);
-        Box::pin(async move { self.known.lock().expect("a lock").contains(&key_hash.0) })
+        let known = match &*self.outage.lock().expect("a lock") {
+            Some(why) => Acquaintance::NotAsked((*why).into()),
+            None if self.known.lock().expect("a lock").contains(&key_hash.0) => Acquaintance::Peer,
+            None => Acquaintance::Stranger,
+        };
+        Box::pin(async move { known })
     }
 }
 

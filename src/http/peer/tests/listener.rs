@@ -52,12 +52,36 @@ async fn a_peer_that_says_no_hop_or_a_bad_one_is_refused() {
     hop(&owner.to).write(&mut good);
     let mut far = good.clone();
     far.insert("mcpgate-hop-way", http::HeaderValue::from_static("1 2 1 owner edge"));
-    for (headers, status) in [(http::HeaderMap::new(), 400), (far, 400), (good, 200)] {
+    let newer = http::HeaderValue::from_static("2 1 1 owner edge");
+    let mut other = good.clone();
+    other.insert("mcpgate-hop-way", newer);
+    for (headers, status) in [(http::HeaderMap::new(), 421), (far, 421), (other, 421), (good, 200)] {
         let mut request = Request::get("https://mcpgate/mcp").body(()).expect("a request");
         *request.headers_mut() = headers;
         let (answer, _) = sender.send_request(request, true).expect("sent");
-        assert_eq!(within(answer).await.expect("an answer").status(), status);
+        let answer = within(answer).await.expect("an answer");
+        assert_eq!(answer.status(), status);
+        // Who sent it knows by that that nothing ran, and that the replica lives.
+        let declined = hop::declined(&answer);
+        assert_eq!(declined.is_some(), status == 421);
+        if let Some(error) = declined {
+            assert!(matches!(error, HopError::Unreachable(NoWay::OtherFormat)), "{error}");
+            assert!(!error.proves_death() && error.delivery() == Delivery::NotDelivered);
+        }
     }
+}
+
+/// Who cannot be told from a stranger, since nobody can be asked, is let in as little as one; and then as any peer.
+#[tokio::test]
+async fn nobody_comes_in_while_nobody_can_be_asked() {
+    let edge = Edge::new(calm());
+    let owner = Owner::start(echo(), calm_listener()).await.knows(&edge);
+    *owner.leases.outage.lock().expect("a lock") = Some("the store is away");
+    let error = edge.send(&owner.to, post("x")).await.expect_err("it is turned away");
+    assert!(!error.proves_death() && error.delivery() == Delivery::NotDelivered, "{error}");
+    assert!(owner.strangers.count() > 0);
+    *owner.leases.outage.lock().expect("a lock") = None;
+    assert_eq!(edge.text(&owner.to, post("x")).await, "x");
 }
 
 /// Strangers that speak no TLS, or never finish what they began, are closed in time and let peers in meanwhile.
