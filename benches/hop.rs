@@ -19,8 +19,8 @@ use futures_util::future::BoxFuture;
 use http::Request;
 use http_body_util::BodyExt as _;
 use mcpgate::http::peer::{
-    ClientLimits, Hop, Identity, KeyHash, PeerAddress, PeerClient, PeerListener, Peers, Replica, ServeLimits,
-    Stop, Strangers,
+    Acquaintance, ClientLimits, Hop, Identity, KeyHash, PeerAddress, PeerClient, PeerListener, Peers,
+    Replica, ServeLimits, Stop, Strangers,
 };
 use tokio::net::TcpListener;
 use tokio_util::task::TaskTracker;
@@ -29,8 +29,8 @@ use tokio_util::task::TaskTracker;
 struct Everyone;
 
 impl Peers for Everyone {
-    fn is_peer(&self, _: KeyHash) -> BoxFuture<'_, bool> {
-        Box::pin(async { true })
+    fn known_as(&self, _: KeyHash) -> BoxFuture<'_, Acquaintance> {
+        Box::pin(async { Acquaintance::Peer })
     }
 }
 

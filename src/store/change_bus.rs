@@ -1,7 +1,7 @@
 //! The change bus: what one replica tells all others, this one included.
 //!
-//! Hints, not facts: messages may be lost, and whoever listens also looks for itself from time to time. The catalog
-//! will hear of changed lists here, sessions of their end by another replica's hand, auth of revocations.
+//! Hints, not facts: messages may be lost, and whoever listens also looks for itself from time to time. Replicas hear
+//! here of changed lists, of sessions that ended, moved or are wanted elsewhere, and of revocations.
 
 use tokio::sync::broadcast;
 
