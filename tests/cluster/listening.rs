@@ -7,12 +7,15 @@ use std::time::Duration;
 use futures_util::future::join_all;
 use http::{Method, StatusCode};
 use mcpgate::settings::Settings;
+use rustix::process::Signal;
 use serde_json::{Value, json};
 
+use crate::binary::Binary;
 use crate::client::{SOON, Stream, tool};
 use crate::gateway::TestGateway;
 use crate::http_server::{Answer, Feed, HttpServer, discovered, http, message, rpc};
 use crate::kit::{LEGACY, ModernClient, auto, modern};
+use crate::processes::fleet_before;
 use crate::replicas::{Cluster, Replica};
 
 const SUBSCRIPTION: &str = "io.modelcontextprotocol/subscriptionId";
@@ -309,6 +312,32 @@ async fn a_listen_outlives_an_owner_without_its_lease() {
     assert_eq!(keeper.server.count(rpc("initialize")), 2);
     keeper.tell_updated("x:1").await;
     listen.is_updated("x:1").await;
+}
+
+/// N8: the same when the owner's process is killed, and when it stands still behind a connection that lives.
+#[tokio::test]
+async fn a_listen_outlives_an_owner_that_is_killed_or_paused() {
+    for signal in [Signal::KILL, Signal::STOP] {
+        let keeper = Keeper::start().await;
+        let fleet = fleet_before(&keeper.server).await;
+        let (a, b) = tokio::join!(fleet.replica(), fleet.replica());
+        let caller =
+            |at: &Binary| ModernClient { client: at.client("/servers/u1/mcp"), capabilities: json!({}) };
+        // The store has begun a moment ago: until it is known what it may have lost, nobody owns anything.
+        let owned = async {
+            let there = caller(&a);
+            let call = || there.call("call", "tools/call", tool("echo", json!({ "a": 1 })));
+            while call().await["result"]["resultType"] != "complete" {
+                tokio::time::sleep(Duration::from_millis(50)).await;
+            }
+        };
+        tokio::time::timeout(SOON, owned).await.expect("it is owned");
+        let mut listen = Listen::open(caller(&b), json!(1), all()).await;
+        assert_eq!(keeper.server.count(rpc("initialize")), 1);
+        a.process.signal(signal);
+        listen.goes_on(&keeper, "x:1/a").await;
+        assert_eq!(keeper.server.count(rpc("initialize")), 2);
+    }
 }
 
 /// Before several servers only those that keep state are heard at the owner, and nothing is told twice.
