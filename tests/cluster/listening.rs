@@ -187,7 +187,7 @@ fn all() -> Value {
 /// session for both.
 #[tokio::test]
 async fn a_listen_hears_the_session_that_another_replica_owns() {
-    let (keeper, cluster) = (Keeper::start().await, Cluster::new());
+    let (keeper, cluster) = (Keeper::start().await, Cluster::steady());
     let [a, b] = keeper.replicas(&cluster).await;
     call(&a).await;
     let mut listen = Listen::open(at(&b), json!(7), all()).await;
@@ -205,7 +205,7 @@ async fn a_listen_hears_the_session_that_another_replica_owns() {
 /// A list that is known where the listen is, too, is the new one by the time that its change is told, once.
 #[tokio::test]
 async fn whoever_is_told_of_a_list_is_shown_the_new_one() {
-    let (keeper, cluster) = (Keeper::start().await, Cluster::new());
+    let (keeper, cluster) = (Keeper::start().await, Cluster::steady());
     let [a, b] = keeper.replicas(&cluster).await;
     let listed = || async {
         let listed = at(&b).call("list", "tools/list", json!({})).await;
@@ -229,7 +229,7 @@ async fn whoever_is_told_of_a_list_is_shown_the_new_one() {
 /// case-K05: a caller that closes its listen at one replica is not subscribed any more at the owner's server.
 #[tokio::test]
 async fn closing_a_listen_ends_what_the_owner_has_of_it() {
-    let (keeper, cluster) = (Keeper::start().await, Cluster::new());
+    let (keeper, cluster) = (Keeper::start().await, Cluster::steady());
     let [a, b] = keeper.replicas(&cluster).await;
     call(&a).await;
     let (one, mut two) = tokio::join!(
@@ -249,7 +249,7 @@ async fn closing_a_listen_ends_what_the_owner_has_of_it() {
 /// other.
 #[tokio::test]
 async fn a_listen_counts_once_for_its_principal() {
-    let (keeper, cluster) = (Keeper::start().await, Cluster::new());
+    let (keeper, cluster) = (Keeper::start().await, Cluster::steady());
     let [a, b, c] = keeper.replicas_with(&cluster, |s| s.limits.listens_per_principal = 1).await;
     call(&a).await;
     let mut all_three = Vec::new();
@@ -271,7 +271,7 @@ async fn a_listen_counts_once_for_its_principal() {
 /// A listen makes its replica the owner of a session that is nobody's: calls come to the same one.
 #[tokio::test]
 async fn a_listen_takes_a_session_that_nobody_owns() {
-    let (keeper, cluster) = (Keeper::start().await, Cluster::new());
+    let (keeper, cluster) = (Keeper::start().await, Cluster::steady());
     let [a, b] = keeper.replicas(&cluster).await;
     let mut listen = Listen::open(at(&b), json!(1), all()).await;
     call(&a).await;
@@ -284,7 +284,7 @@ async fn a_listen_takes_a_session_that_nobody_owns() {
 /// may have missed.
 #[tokio::test]
 async fn listens_outlive_a_stopped_owner() {
-    let (keeper, cluster) = (Keeper::start().await, Cluster::new());
+    let (keeper, cluster) = (Keeper::start().await, Cluster::steady());
     let [a, b, c] = keeper.replicas(&cluster).await;
     call(&a).await;
     let (mut first, mut second) =
@@ -350,7 +350,7 @@ async fn a_listen_outlives_an_owner_that_is_killed_or_paused() {
 /// Before several servers only those that keep state are heard at the owner, and nothing is told twice.
 #[tokio::test]
 async fn what_keeps_no_state_is_heard_where_the_listen_is() {
-    let (keeper, cluster) = (Keeper::start().await, Cluster::new());
+    let (keeper, cluster) = (Keeper::start().await, Cluster::steady());
     let other = HttpServer::modern().await;
     let can = discovered(&json!({ "tools": { "listChanged": true } }));
     other.on(rpc("server/discover"), Answer::result(&can.to_string()));
