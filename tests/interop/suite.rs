@@ -26,8 +26,36 @@ pub(crate) enum Status {
 /// The checks of a run by scenario and id; of several with one id the worst counts.
 pub(crate) type Checks = BTreeMap<(String, String), Status>;
 
+/// Checks that give a call 600 ms, of which a server's process takes 400 to start on a machine that does nothing else: what
+/// fails there for want of time is looked at again. What is wrong is wrong each time.
+const HURRIED: [&str; 1] = ["sep-2575-http-server-no-independent-requests-on-stream"];
+/// How often the suite runs for these.
+const RUNS: usize = 3;
+
 /// Runs the suite against `url`.
 pub(crate) async fn run(kit: &Kit, revision: &str, url: &str) -> Checks {
+    let mut checks = run_once(kit, revision, url).await;
+    for _ in 1..RUNS {
+        let late = checks.iter().filter(|(check, status)| is_late(check, **status));
+        let late: Vec<_> = late.map(|(check, _)| check.clone()).collect();
+        if late.is_empty() {
+            break;
+        }
+        let again = run_once(kit, revision, url).await;
+        for check in late {
+            if let Some(status) = again.get(&check) {
+                checks.insert(check, *status);
+            }
+        }
+    }
+    checks
+}
+
+fn is_late((_, id): &(String, String), status: Status) -> bool {
+    status == Status::Failure && HURRIED.contains(&id.as_str())
+}
+
+async fn run_once(kit: &Kit, revision: &str, url: &str) -> Checks {
     let results = tempfile::tempdir().unwrap();
     let mut suite = command("node");
     suite.arg("--import").arg(kit.file("tools/node20-shim.mjs"));
