@@ -8,7 +8,7 @@ use crate::protocol::revision::Revision;
 use crate::session::heartbeat::Beat;
 use crate::session::keys::SessionKeys;
 use crate::session::tenure::Tenure;
-use crate::session::{AdoptError, Adoptable, Located};
+use crate::session::{AdoptError, Adoptable, Located, Unlocated};
 use crate::store::change_bus::Changed;
 use crate::store::leases::{Counts, Lease};
 use crate::store::{MemoryStore, SessionKey, SessionStore, Stored};
@@ -294,4 +294,29 @@ async fn an_owner_hears_that_it_is_none_any_more() {
     assert!(session.ended.is_cancelled() && a.is_empty());
     b.adopted_elsewhere(&key, told);
     assert!(b.find(&session.id, &binding(1)).await.is_some(), "the new owner stays");
+}
+
+/// What was ended while an owner had no lease is gone when it has it again, and the rest goes on. A store that has lost
+/// everything instead is written to again.
+#[tokio::test]
+async fn a_lease_that_is_back_is_counted_on_once_sessions_were_looked_after() {
+    let stores = Stores::memory();
+    let a = replica(&stores, "a");
+    a.beat(Counts::default()).await;
+    let (ended, kept) = (open(&a, 1).await.expect("opened"), open(&a, 2).await.expect("opened"));
+    let name = |session: &Session<Ended>| session.store_key().cloned().expect("a name");
+    stores.leases.give_up(ReplicaId("a".into())).await.expect("given up");
+    stores.sessions.remove(name(&ended)).await.expect("removed").expect("a record");
+    assert_eq!(a.beat(Counts::default()).await, Beat::Held);
+    assert!(a.membership.tenure.is_held() && ended.ended.is_cancelled() && !kept.ended.is_cancelled());
+    while a.membership.tenure.is_forgetful() {
+        tokio::time::sleep(LEASE / 10).await;
+        a.beat(Counts::default()).await;
+    }
+    // Between two heartbeats it is not to be told from a store that lost what it held.
+    stores.leases.give_up(ReplicaId("a".into())).await.expect("given up");
+    stores.sessions.remove(name(&kept)).await.expect("removed").expect("a record");
+    assert_eq!(a.look_after().await, Err(StoreError::Unreachable));
+    assert!(!kept.ended.is_cancelled());
+    assert!(matches!(a.locate(&ended.id, &binding(1), None).await, Err(Unlocated::Forgetful)));
 }
