@@ -21,6 +21,7 @@ mod resolve;
 mod schema;
 pub mod servers;
 mod sources;
+pub mod star;
 pub mod store;
 mod tree;
 mod units;

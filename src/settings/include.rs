@@ -7,6 +7,8 @@ use std::collections::BTreeSet;
 use std::io::ErrorKind;
 use std::path::{Component, Path, PathBuf};
 
+use super::star;
+
 /// A pattern of paths.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) struct Pattern(PathBuf);
@@ -127,23 +129,7 @@ fn has_star(text: &std::ffi::OsStr) -> bool {
 
 /// Whether `name` is one of those that `star` stands for.
 fn fits(star: &str, name: &str) -> bool {
-    if name.starts_with('.') && !star.starts_with('.') {
-        return false;
-    }
-    let mut parts = star.split('*');
-    let Some(mut rest) = parts.next().and_then(|first| name.strip_prefix(first)) else { return false };
-    let mut parts = parts.peekable();
-    if parts.peek().is_none() {
-        return rest.is_empty();
-    }
-    while let Some(part) = parts.next() {
-        if parts.peek().is_none() {
-            return rest.ends_with(part);
-        }
-        let Some(at) = rest.find(part) else { return false };
-        rest = rest.get(at + part.len()..).unwrap_or_default();
-    }
-    false
+    (star.starts_with('.') || !name.starts_with('.')) && star::fits(star, name)
 }
 
 #[cfg(test)]
