@@ -38,6 +38,11 @@ impl<K: Eq + Hash> Coalesced<K> {
         lock(&self.0).contains_key(key)
     }
 
+    /// The work has ended, and is not done once more whoever asked for it.
+    pub(super) fn end(&self, key: &K) {
+        lock(&self.0).remove(key);
+    }
+
     /// Whether the work is to be done once more; if not, it has ended.
     pub(super) fn again(&self, key: &K) -> bool {
         let mut asked = lock(&self.0);

@@ -138,7 +138,7 @@ impl Relay {
             self.tasks.spawn(async move {
                 relay.sessions.give_up(&key).await;
                 // Who asked meanwhile has what it wanted.
-                while relay.giving_up.again(&key) {}
+                relay.giving_up.end(&key);
             });
         }
     }

@@ -91,14 +91,7 @@ impl<A: Attachment> Sessions<A> {
             self.routes.name(id.clone(), name.clone());
             return Ok(routed(route));
         }
-        let mut found = None;
-        for key in keys {
-            if let Some(record) = self.stores.sessions.load(key.clone()).await? {
-                found = Some((key, record));
-                break;
-            }
-        }
-        let Some((key, record)) = found else {
+        let Some((key, record)) = self.load_any(keys).await? else {
             return if self.believes_store().await? {
                 Ok(Located::Nowhere)
             } else {
@@ -132,12 +125,21 @@ impl<A: Attachment> Sessions<A> {
         id: &SessionId,
         binding: &Binding,
     ) -> Result<Option<Adoptable>, StoreError> {
-        for key in self.membership.keys.of(id) {
-            if let Some(record) = self.stores.sessions.load(key.clone()).await? {
-                let its = record.binding == binding.principal && *record.endpoint == *binding.endpoint;
-                let ours = record.owner.as_ref() == Some(&self.membership.replica);
-                let found = Adoptable { key, record, why: Free::Surely };
-                return Ok((its && ours && self.live.get(id).is_none()).then_some(found));
+        let Some((key, record)) = self.load_any(self.names(id)).await? else { return Ok(None) };
+        let its = record.binding == binding.principal && *record.endpoint == *binding.endpoint;
+        let ours = record.owner.as_ref() == Some(&self.membership.replica);
+        let found = Adoptable { key, record, why: Free::Surely };
+        Ok((its && ours && self.live.get(id).is_none()).then_some(found))
+    }
+
+    /// The record that the store has under one of these names, the first that it has.
+    pub(super) async fn load_any(
+        &self,
+        names: Vec<SessionKey>,
+    ) -> Result<Option<(SessionKey, Record)>, StoreError> {
+        for name in names {
+            if let Some(record) = self.stores.sessions.load(name.clone()).await? {
+                return Ok(Some((name, record)));
             }
         }
         Ok(None)

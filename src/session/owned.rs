@@ -78,14 +78,12 @@ impl<A: Attachment> Sessions<A> {
         {
             return Ok(Ownership::Of(route.owner.clone()));
         }
-        for name in names {
-            if let Some(record) = self.stores.sessions.load(name.clone()).await? {
-                return Ok(match self.owned(name, record, dead).await? {
-                    Located::At(owner) => Ownership::Of(owner),
-                    Located::Free(found) => Ownership::Nobodys(Some(found)),
-                    Located::Here(_) | Located::Nowhere => Ownership::Nobodys(None),
-                });
-            }
+        if let Some((name, record)) = self.load_any(names).await? {
+            return Ok(match self.owned(name, record, dead).await? {
+                Located::At(owner) => Ownership::Of(owner),
+                Located::Free(found) => Ownership::Nobodys(Some(found)),
+                Located::Here(_) | Located::Nowhere => Ownership::Nobodys(None),
+            });
         }
         let forgetful = self.membership.tenure.is_forgetful();
         if forgetful { Err(Unlocated::Forgetful) } else { Ok(Ownership::Nobodys(None)) }

@@ -3,29 +3,13 @@
 use std::time::{Duration, Instant};
 
 use http::StatusCode;
-use serde_json::{Value, json};
+use serde_json::json;
 
-use crate::client::{Client, request, tool};
+use crate::client::{request, tool};
 use crate::fleet::{Berth, Fleet, LEASE, OTHER_KEY};
 use crate::http_server::HttpServer;
+use crate::kit::ModernClient;
 use crate::processes::{begin, echo, fleet_before};
-
-/// A request of 2026-07-28.
-async fn modern(replica: &Client, method: &str, params: Value) -> Value {
-    let mut params = params;
-    params["_meta"] = json!({
-        "io.modelcontextprotocol/protocolVersion": "2026-07-28",
-        "io.modelcontextprotocol/clientInfo": {"name": "test", "version": "1"},
-        "io.modelcontextprotocol/clientCapabilities": {},
-    });
-    let name = params["name"].as_str().map(str::to_owned);
-    let mut caller =
-        replica.clone().header("mcp-protocol-version", "2026-07-28").header("mcp-method", method);
-    if let Some(name) = name {
-        caller = caller.header("mcp-name", &name);
-    }
-    caller.post(&request(1, method, params)).await.response().await
-}
 
 /// Redis is away for a while: what needs it gets 503 soon, everything else goes on, and nobody has to mend it.
 #[tokio::test]
@@ -37,10 +21,10 @@ async fn redis_may_be_away_for_a_while() {
     ))
     .await;
     let [a, b, _c] = fleet.three().await;
-    let stateless = b.client("/mcp");
+    let stateless = ModernClient { client: b.client("/mcp"), capabilities: json!({}) };
     let client = a.client("/mcp").initialize("2025-11-25").await;
     let listed = client.call(1, "tools/list", json!({})).await;
-    assert!(modern(&stateless, "tools/list", json!({})).await["result"].is_object());
+    assert!(stateless.call(1, "tools/list", json!({})).await["result"].is_object());
     let stopped = Instant::now();
     fleet.redis.stop().await;
 
@@ -64,11 +48,11 @@ async fn redis_may_be_away_for_a_while() {
     let (status, said) = a.says("/readyz?verbose").await;
     assert_eq!(status, StatusCode::OK, "{said}");
     assert!(said.contains("[-]session store unreachable") && said.contains("[-]lease not held"), "{said}");
-    let again = modern(&stateless, "tools/list", json!({})).await;
+    let again = stateless.call(1, "tools/list", json!({})).await;
     assert_eq!(again["result"]["tools"], listed["result"]["tools"], "lists go on: {again}");
-    let called = modern(&stateless, "tools/call", tool("mcp_kept_echo", json!({"n": 5}))).await;
+    let called = stateless.call(1, "tools/call", tool("mcp_kept_echo", json!({"n": 5}))).await;
     assert!(called["result"].is_object(), "stateless calls go on: {called}");
-    let refused = modern(&stateless, "tools/call", tool("mcp_u1_echo", json!({"n": 6}))).await;
+    let refused = stateless.call(1, "tools/call", tool("mcp_u1_echo", json!({"n": 6}))).await;
     assert_eq!(
         refused["error"]["data"]["mcpgate"]["reason"], "no_lease",
         "that server keeps state: {refused}"

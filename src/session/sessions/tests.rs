@@ -257,10 +257,15 @@ async fn adopt(
     by.adopt(session.id.clone(), found, binding(1), cap, revive).await.map(|session| session.epoch)
 }
 
-/// case-D01: an owner whose lease had lapsed has it back, and has looked after its sessions, when somebody adopts one
-/// who saw no lease before: it stays the owner, the only one.
-#[tokio::test]
-async fn an_owner_that_is_back_is_not_adopted_from() {
+/// A session of `a`, whose lease has lapsed, as `b` finds it.
+struct Lapsed {
+    a: Sessions<Ended>,
+    b: Sessions<Ended>,
+    session: Arc<Session<Ended>>,
+    found: Adoptable,
+}
+
+async fn lapsed() -> Lapsed {
     let stores = Stores::memory();
     let (a, b) = (replica(&stores, "a"), replica(&stores, "b"));
     a.beat(Counts::default()).await;
@@ -269,6 +274,14 @@ async fn an_owner_that_is_back_is_not_adopted_from() {
     stores.leases.give_up(ReplicaId("a".into())).await.expect("given up");
     let found = b.locate(&session.id, &binding(1), None).await.expect("located");
     let Located::Free(found) = found else { panic!("{found:?}") };
+    Lapsed { a, b, session, found }
+}
+
+/// case-D01: an owner whose lease had lapsed has it back, and has looked after its sessions, when somebody adopts one
+/// who saw no lease before: it stays the owner, the only one.
+#[tokio::test]
+async fn an_owner_that_is_back_is_not_adopted_from() {
+    let Lapsed { a, b, session, found } = lapsed().await;
     assert_eq!(a.beat(Counts::default()).await, Beat::Held);
     assert_eq!(adopt(&b, &session, found).await, Err(AdoptError::Raced));
     assert!(a.find(&session.id, &binding(1)).await.is_some());
@@ -278,14 +291,7 @@ async fn an_owner_that_is_back_is_not_adopted_from() {
 /// case-D01: an owner that lost a session hears so at once, and serves nothing of it any more.
 #[tokio::test]
 async fn an_owner_hears_that_it_is_none_any_more() {
-    let stores = Stores::memory();
-    let (a, b) = (replica(&stores, "a"), replica(&stores, "b"));
-    a.beat(Counts::default()).await;
-    let session = open(&a, 1).await.expect("opened");
-    may_adopt(&b).await;
-    stores.leases.give_up(ReplicaId("a".into())).await.expect("given up");
-    let found = b.locate(&session.id, &binding(1), None).await.expect("located");
-    let Located::Free(found) = found else { panic!("{found:?}") };
+    let Lapsed { a, b, session, found } = lapsed().await;
     let mut heard = a.changes();
     let epoch = adopt(&b, &session, found).await.expect("adopted");
     let Ok(Changed::Adopted { key, epoch: told }) = heard.recv().await else { panic!("it was not told") };
