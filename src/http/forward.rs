@@ -6,6 +6,7 @@ mod addresses;
 mod body;
 mod cluster_keys;
 mod hold;
+mod unanswered;
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -21,7 +22,6 @@ use super::mcp::Admitted;
 use super::peer::{Hop, HopBody, HopError, Outgoing, PeerClient, Replica};
 use super::reply::{Refused, empty, json};
 use crate::protocol::envelope::Message;
-use crate::protocol::error::{Code, Layer, RpcError};
 use crate::protocol::revision::Era;
 use crate::session::{Epoch, Peer};
 use crate::telemetry::metrics::cluster::Forward;
@@ -29,6 +29,7 @@ use addresses::Addresses;
 use body::{LastWords, Streamed};
 pub use cluster_keys::ClusterKeys;
 pub use hold::Hold;
+use unanswered::Unanswered;
 
 /// The way to other replicas.
 #[derive(Clone, Debug)]
@@ -168,10 +169,10 @@ impl Forwarder {
         if is_stream(head.headers.get(CONTENT_TYPE)) {
             let last_words = match era {
                 Era::Legacy if admitted.parts.method == Method::POST => {
-                    LastWords::of_post(self.lease, unknown_outcomes(admitted, body))
+                    LastWords::of_post(self.lease, Unanswered::of(admitted, body))
                 }
                 Era::Legacy => LastWords::ComeBack(self.lease),
-                Era::Modern => LastWords::Responses(unknown_outcomes(admitted, body)),
+                Era::Modern => LastWords::Responses(Unanswered::of(admitted, body)),
             };
             let streamed = Streamed::new(answered, last_words);
             return Ok(Response::from_parts(head, Body::new(streamed)));
@@ -200,7 +201,8 @@ fn unknown(admitted: &Admitted, body: &Bytes, why: &str) -> NotForwarded {
         "a request that was forwarded to another replica has no answer: {why}"
     );
     NotForwarded::Unknown(Box::new(if admitted.parts.method == Method::POST {
-        let all: Vec<Bytes> = unknown_outcomes(admitted, body).into_iter().map(|(_, error)| error).collect();
+        let outcomes = Unanswered::of(admitted, body).outcomes();
+        let all: Vec<Bytes> = outcomes.into_iter().map(|(_, error)| error).collect();
         match (&all[..], Message::parse(body.clone())) {
             // Nobody waits for word of notifications and responses, and they must not come again.
             ([], _) => empty(StatusCode::ACCEPTED),
@@ -212,27 +214,4 @@ fn unknown(admitted: &Admitted, body: &Bytes, why: &str) -> NotForwarded {
         let message = "The replica that owns this session failed while it answered; come back in a moment.";
         Refused::unavailable("owner_unreachable", message).into_response(&admitted.request_id)
     }))
-}
-
-/// The response to a request that may have run at another replica.
-fn outcome_unknown(admitted: &Admitted, id: &str) -> Bytes {
-    let message = "The replica that served this request for another failed meanwhile; the request's outcome is unknown.";
-    let mut error = RpcError::new(Code::Internal, "outcome_unknown", message);
-    error.layer = Layer::Gateway;
-    error.to_message(Some(id), Some(admitted.request_id.as_str()))
-}
-
-/// The same to all requests in `body`, each by its raw id.
-fn unknown_outcomes(admitted: &Admitted, body: &Bytes) -> Vec<(Box<str>, Bytes)> {
-    let of = |message: Message| match message {
-        Message::Request(request) => Some((request.id().into(), outcome_unknown(admitted, request.id()))),
-        Message::Notification(_) | Message::Response(_) => None,
-    };
-    match Message::parse(body.clone()) {
-        Ok(message) => of(message).into_iter().collect(),
-        Err(_) => {
-            let parts = crate::protocol::envelope::batch(body, super::legacy::MOST_IN_BATCH);
-            parts.into_iter().flatten().filter_map(|part| Message::parse(part).ok().and_then(of)).collect()
-        }
-    }
 }

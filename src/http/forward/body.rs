@@ -8,6 +8,7 @@ use bytes::{Bytes, BytesMut};
 use http_body::{Body, Frame};
 use http_body_util::BodyExt as _;
 
+use super::unanswered::Unanswered;
 use crate::http::peer::{HopBody, HopBodyError};
 use crate::protocol::envelope::Message;
 use crate::protocol::sse::{ByteLimit, Decoder, encode};
@@ -25,8 +26,8 @@ pub(super) struct Streamed {
 pub(super) enum LastWords {
     /// Its caller is to come back after this time: until then its session is adopted.
     ComeBack(Duration),
-    /// Nobody can come back to it, so its requests, by their raw ids, have their responses.
-    Responses(Vec<(Box<str>, Bytes)>),
+    /// Nobody can come back to it, so its requests have their responses.
+    Responses(Unanswered),
     /// One or the other: that of a POST before 2026-07-28, until an event id has passed. With one its caller can come
     /// back.
     NoIdYet(Box<NoIdYet>),
@@ -36,8 +37,9 @@ pub(super) enum LastWords {
 #[derive(Debug)]
 pub(super) struct NoIdYet {
     come_back: Duration,
-    /// To the requests whose responses have not passed.
-    responses: Vec<(Box<str>, Bytes)>,
+    unanswered: Unanswered,
+    /// The raw ids of requests whose responses have passed.
+    answered: Vec<Box<str>>,
     decoder: Decoder,
 }
 
@@ -52,10 +54,10 @@ impl Streamed {
 // === impl LastWords ===
 
 impl LastWords {
-    /// Those of a POST before 2026-07-28, whose requests have these responses if nobody can come back for others.
-    pub(super) fn of_post(come_back: Duration, responses: Vec<(Box<str>, Bytes)>) -> Self {
+    /// Those of a POST before 2026-07-28.
+    pub(super) fn of_post(come_back: Duration, unanswered: Unanswered) -> Self {
         let decoder = Decoder::new(ByteLimit(super::MOST_JSON));
-        Self::NoIdYet(Box::new(NoIdYet { come_back, responses, decoder }))
+        Self::NoIdYet(Box::new(NoIdYet { come_back, unanswered, answered: Vec::new(), decoder }))
     }
 
     /// Takes note of what passes.
@@ -65,7 +67,7 @@ impl LastWords {
             match watch.decoder.decode(&mut data) {
                 Ok(Some(event)) if event.id.is_none() => {
                     if let Ok(Message::Response(response)) = Message::parse(event.data) {
-                        watch.responses.retain(|(id, _)| **id != *response.id());
+                        watch.answered.push(response.id().into());
                     }
                 }
                 Ok(None) => return,
@@ -80,14 +82,16 @@ impl LastWords {
     fn written(&self) -> Vec<u8> {
         // What was cut within an event is ended by the empty line, and ignored: it has no id yet, or no data.
         let mut words = b"\n\n".to_vec();
-        match self {
-            Self::ComeBack(retry) => encode::retry(&mut words, *retry),
-            Self::Responses(responses) => {
-                responses.iter().for_each(|(_, response)| encode::event(&mut words, None, response));
+        let (unanswered, answered) = match self {
+            Self::ComeBack(retry) => {
+                encode::retry(&mut words, *retry);
+                return words;
             }
-            Self::NoIdYet(watch) => {
-                watch.responses.iter().for_each(|(_, response)| encode::event(&mut words, None, response));
-            }
+            Self::Responses(unanswered) => (unanswered, &[][..]),
+            Self::NoIdYet(watch) => (&watch.unanswered, &watch.answered[..]),
+        };
+        for (_, response) in unanswered.outcomes().into_iter().filter(|(id, _)| !answered.contains(id)) {
+            encode::event(&mut words, None, &response);
         }
         words
     }
