@@ -152,8 +152,8 @@ impl<A: Attachment> Sessions<A> {
     pub async fn peer(&self, replica: &ReplicaId) -> Result<Option<Peer>, Unlocated> {
         match self.stores.leases.find(replica.clone()).await? {
             Some(lease) => Ok(Some(lease.into())),
-            None if self.membership.tenure.is_forgetful() => Err(Unlocated::Forgetful),
-            None => Ok(None),
+            None if self.believes_store().await? => Ok(None),
+            None => Err(Unlocated::Forgetful),
         }
     }
 

@@ -85,8 +85,7 @@ impl<A: Attachment> Sessions<A> {
                 Located::Here(_) | Located::Nowhere => Ownership::Nobodys(None),
             });
         }
-        let forgetful = self.membership.tenure.is_forgetful();
-        if forgetful { Err(Unlocated::Forgetful) } else { Ok(Ownership::Nobodys(None)) }
+        if self.believes_store().await? { Ok(Ownership::Nobodys(None)) } else { Err(Unlocated::Forgetful) }
     }
 
     /// Takes an implicit session that nobody owns. Run by one at a time for each session.
