@@ -14,7 +14,7 @@ use super::Edge;
 use crate::protocol::sse::encode;
 use crate::relay::Caller;
 use crate::session::stream::StreamRole;
-use crate::session::{Reader, Step};
+use crate::session::{Reader, Step, Tenure};
 use crate::telemetry::Metrics;
 use crate::telemetry::metrics::StreamKind;
 
@@ -28,6 +28,8 @@ pub(super) struct SseBody {
     over: bool,
     metrics: Arc<Metrics>,
     kind: StreamKind,
+    /// Without it another replica may tell the caller the same.
+    tenure: Arc<Tenure>,
     /// Cancels the request when the stream is closed (T54).
     open: Option<DropGuard>,
 }
@@ -53,6 +55,7 @@ impl SseBody {
             over: false,
             metrics: edge.metrics.clone(),
             kind,
+            tenure: edge.relay.tenure(),
             open: None,
         };
         body.wind();
@@ -82,6 +85,10 @@ impl http_body::Body for SseBody {
         let this = self.get_mut();
         if this.over {
             return Poll::Ready(None);
+        }
+        // Asked before each step: a process that was stopped and goes on finds its lease over here, whoever runs first.
+        if !this.tenure.is_held() {
+            this.reader.end_with_retry();
         }
         let mut out = Vec::new();
         loop {

@@ -169,6 +169,9 @@ impl Relay {
     ) -> Result<Ended, Failure> {
         let Serving { session, ticket, .. } = serving;
         let server = &route.target.server;
+        if !self.sessions.may_send(session) {
+            return Err(no_lease(&server.name));
+        }
         let link = connected.link.clone();
         let id = link.allot();
         let underway = self.begin(serving, route, connected, clock);
@@ -250,6 +253,15 @@ pub(super) fn timed_out(server: &str, limit: TimedOut) -> RpcError {
 pub(super) fn session_ended(server: &str) -> RpcError {
     let message = format!("The session ended while a call to server `{server}` ran; its outcome is unknown.");
     RpcError::new(Code::Internal, "session_ended", message).at(server, Layer::Gateway)
+}
+
+/// What was about to be sent is not: another replica may own the session by now.
+fn no_lease(server: &str) -> Failure {
+    let message = format!(
+        "This replica may not own the session any more, as it could not extend its lease in time; nothing was sent to server `{server}`; try again."
+    );
+    let (layer, delivery) = (Layer::Gateway, Delivery::NotDelivered);
+    Failure { server: server.to_owned(), layer, reason: "no_lease", message, delivery }
 }
 
 /// Whether a tool says itself that it failed. Only for the metric, so a look at both ends of the result, where

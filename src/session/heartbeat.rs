@@ -4,11 +4,11 @@ use std::sync::Arc;
 
 use tokio::time::sleep;
 
-use super::Sessions;
 use super::live::Attachment;
 use super::membership::{Company, Said};
 use super::release::Absent;
 use super::tenure::Moment;
+use super::{Session, Sessions};
 use crate::store::leases::{Counts, Lease};
 use crate::store::{StoreError, lock};
 
@@ -120,6 +120,12 @@ impl<A: Attachment> Sessions<A> {
     /// What the last heartbeat showed of the other replicas.
     pub fn peers_seen(&self) -> PeersSeen {
         lock(&self.peers).clone()
+    }
+
+    /// Whether servers may be sent what this session has for them: it has no record that another replica could have taken
+    /// over, or this replica's lease is held.
+    pub fn may_send(&self, session: &Session<A>) -> bool {
+        session.stored().is_none() || self.membership.tenure.is_held()
     }
 
     /// Ends callers' streams with `retry:`: this replica's lease is not held, so that another may own its sessions.
