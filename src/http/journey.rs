@@ -124,7 +124,7 @@ impl<'a> Journey<'a> {
     ) -> Result<(), Refused> {
         let Some(_held) = forwarder.hold.enter(body.len(), &self.edge.metrics) else {
             self.edge.metrics.cluster().forwarded(Forward::Refused);
-            return Err(unreachable(&"too many requests wait for it already"));
+            return Err(crowded());
         };
         if self.began.elapsed() >= forwarder.patience() {
             return Err(why());
@@ -138,6 +138,12 @@ fn unreachable(why: &dyn std::fmt::Display) -> Refused {
     let message = format!(
         "The replica that owns this session, or holds this call, cannot be reached ({why}); try again in a moment."
     );
+    Refused::unavailable("owner_unreachable", message)
+}
+
+/// There is no room for one more request that waits.
+pub(super) fn crowded() -> Refused {
+    let message = "Too many requests wait for sessions of other replicas already; try again in a moment.";
     Refused::unavailable("owner_unreachable", message)
 }
 

@@ -1,13 +1,15 @@
 //! The session step of the ladder: served here, or at the replica that owns the session (E12, E13).
 
+use std::pin::pin;
 use std::sync::Arc;
+use std::task::Poll;
 
 use axum::response::Response;
 use bytes::Bytes;
 use http::StatusCode;
 
 use super::forward::Target;
-use super::journey::{Detour, Journey};
+use super::journey::{Detour, Journey, crowded};
 use super::mcp::Admitted;
 use super::peer::{Hop, not_owner};
 use super::reply::{Extra, Refused};
@@ -37,7 +39,8 @@ pub(super) async fn place(edge: &Arc<Edge>, admitted: &Admitted, body: &Bytes) -
     let (caller, endpoint) = (&admitted.caller, &admitted.endpoint);
     let mut journey = Journey::new(edge, admitted);
     loop {
-        let owner = match edge.relay.whereabouts(&id, caller, endpoint, journey.dead()).await {
+        let looking = edge.relay.whereabouts(&id, caller, endpoint, journey.dead());
+        let owner = match held_while(edge, body, looking).await? {
             Ok(Whereabouts::Here(session)) if !session.is_retired() => return Ok(Placed::Here(session)),
             Ok(Whereabouts::Here(_)) => {
                 journey.rest(body).await?;
@@ -57,6 +60,25 @@ pub(super) async fn place(edge: &Arc<Edge>, admitted: &Admitted, body: &Bytes) -
         if let Some(answer) = journey.go(body, target, detour).await? {
             return Ok(Placed::Answered(answer));
         }
+    }
+}
+
+/// What `looking` finds. Known at once for nearly all; while the store is asked, or the session taken over, the request is
+/// held, if there is room for it.
+///
+/// # Errors
+/// 503 if too many requests are held.
+async fn held_while<T>(edge: &Edge, body: &Bytes, looking: impl Future<Output = T>) -> Result<T, Refused> {
+    let mut looking = pin!(looking);
+    if let Poll::Ready(found) = futures_util::poll!(looking.as_mut()) {
+        return Ok(found);
+    }
+    match &edge.forwarder {
+        Some(forwarder) => {
+            let _held = forwarder.hold.enter(body.len(), &edge.metrics).ok_or_else(crowded)?;
+            Ok(looking.await)
+        }
+        None => Ok(looking.await),
     }
 }
 
