@@ -151,7 +151,7 @@ impl Gateway {
             metrics.clone(),
         );
         let draining = CancellationToken::new();
-        let forwarder = peering.as_ref().map(Peering::forwarder);
+        let forwarder = peering.as_ref().map(|peering| peering.forwarder(settings.streams.retry));
         let edge = Edge::new(
             &settings,
             listen,
@@ -182,6 +182,11 @@ impl Gateway {
     /// What carries its messages, for one who reads the config again.
     pub fn relay(&self) -> Arc<Relay> {
         self.relay.clone()
+    }
+
+    /// Where its callers come in, for one who reads the config again.
+    pub fn edge(&self) -> Arc<Edge> {
+        self.edge.clone()
     }
 
     /// What it counts.
@@ -252,6 +257,7 @@ impl Gateway {
         if relay.has_peers() {
             holding.spawn(relay.clone().keep_lease_until(leased.clone()));
             tasks.spawn(relay.clone().hear_peers_until(closing.clone()));
+            tasks.spawn(edge.clone().heed_revocations_until(closing.clone()));
             tasks.spawn(condition::ready_when_joined(relay.clone(), readiness.clone()));
         }
         tasks.spawn(relay.clone().announce_until(closing.clone()));
@@ -270,7 +276,7 @@ impl Gateway {
             if stop == Stop::Announced {
                 tokio::time::sleep(settings.shutdown.delay).await;
             }
-            relay.shut_down(settings.shutdown.drain).await;
+            tokio::join!(relay.shut_down(settings.shutdown.drain), edge.leave(settings.shutdown.drain));
             closing.cancel();
             tasks.close();
             let patience = settings.shutdown.children + LAST_WORDS;

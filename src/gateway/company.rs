@@ -182,12 +182,12 @@ impl Peering {
         Standing { keys, said, this, key_hash: self.identity.key_hash() }
     }
 
-    /// The way to the others.
-    pub(super) fn forwarder(&self) -> Forwarder {
+    /// The way to the others; a caller that is sent back comes after `retry`.
+    pub(super) fn forwarder(&self, retry: Duration) -> Forwarder {
         // Nobody waits for its connections: they are kept open for what may come, and end with the process.
         let limits = ClientLimits::within(self.lease);
         let client = PeerClient::new(self.identity.clone(), limits, TaskTracker::new());
-        Forwarder::new(client, self.this.clone(), self.keys.clone(), self.lease)
+        Forwarder::new(client, self.this.clone(), self.keys.clone(), self.lease, retry)
     }
 
     /// The leases of all replicas.

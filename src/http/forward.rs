@@ -6,6 +6,7 @@ mod addresses;
 mod body;
 mod cluster_keys;
 mod hold;
+mod passing;
 mod unanswered;
 
 use std::sync::Arc;
@@ -16,6 +17,7 @@ use axum::response::Response;
 use bytes::Bytes;
 use http::header::CONTENT_TYPE;
 use http::{HeaderValue, Method, StatusCode};
+use tokio::time::Instant;
 
 use super::Edge;
 use super::mcp::Admitted;
@@ -29,6 +31,7 @@ use addresses::Addresses;
 use body::{LastWords, Streamed};
 pub use cluster_keys::ClusterKeys;
 pub use hold::Hold;
+use passing::{Passage, Passing};
 use unanswered::Unanswered;
 
 /// The way to other replicas.
@@ -40,6 +43,7 @@ pub struct Forwarder {
     addresses: Arc<Addresses>,
     /// Requests that wait until it is clear whether their owner lives.
     pub(super) hold: Arc<Hold>,
+    passing: Passing,
     /// How long an owner may be silent before it is taken for dead.
     lease: Duration,
 }
@@ -74,9 +78,16 @@ pub(super) enum NotForwarded {
 // === impl Forwarder ===
 
 impl Forwarder {
-    /// A way over `client` for the replica `this`.
-    pub fn new(client: PeerClient, this: Replica, keys: ClusterKeys, lease: Duration) -> Self {
-        Self { client, this, addresses: Arc::new(Addresses::new(keys)), hold: Arc::new(Hold::new()), lease }
+    /// A way over `client` for the replica `this`. A caller that is sent back without need comes after `retry`.
+    pub fn new(
+        client: PeerClient,
+        this: Replica,
+        keys: ClusterKeys,
+        lease: Duration,
+        retry: Duration,
+    ) -> Self {
+        let (addresses, hold) = (Arc::new(Addresses::new(keys)), Arc::new(Hold::new()));
+        Self { client, this, addresses, hold, passing: Passing::new(retry), lease }
     }
 
     /// How long a request may be held.
@@ -87,6 +98,16 @@ impl Forwarder {
     /// This replica.
     pub(super) fn this(&self) -> &Replica {
         &self.this
+    }
+
+    /// Ends the streams that are forwarded and can be resumed: their callers come back.
+    pub(super) fn send_back(&self) {
+        self.passing.send_back();
+    }
+
+    /// Lets go of all that is forwarded, at the end of the process: what can be resumed at once, all else by `deadline`.
+    pub(super) async fn leave(&self, deadline: Instant) {
+        self.passing.leave(deadline).await;
     }
 
     /// Whether a replica can be reached.
@@ -106,8 +127,16 @@ impl Forwarder {
         body: &Bytes,
         target: Target<'_>,
     ) -> Result<Response, NotForwarded> {
-        match self.send(edge, admitted, body, target).await {
-            Ok(answer) => self.answer(admitted, body, target.era, answer).await,
+        let passage = self.passing.enter();
+        let sent = tokio::select! {
+            biased;
+            sent = self.send(edge, admitted, body, target) => sent,
+            () = passage.cut.cancelled() => {
+                return Err(unknown(admitted, body, "this replica ends"));
+            }
+        };
+        match sent {
+            Ok(answer) => self.answer(admitted, body, target.era, answer, passage).await,
             Err(HopError::NotOwner) => Err(NotForwarded::NotOwner),
             Err(HopError::Broken(why)) => Err(unknown(admitted, body, &why)),
             Err(error) if error.proves_death() => Err(NotForwarded::Dead),
@@ -162,6 +191,7 @@ impl Forwarder {
         body: &Bytes,
         era: Era,
         answer: http::Response<HopBody>,
+        passage: Passage,
     ) -> Result<Response, NotForwarded> {
         let (mut head, answered) = answer.into_parts();
         head.extensions.insert(FromOwner);
@@ -174,7 +204,7 @@ impl Forwarder {
                 Era::Legacy => LastWords::ComeBack(self.lease),
                 Era::Modern => LastWords::Responses(Unanswered::of(admitted, body)),
             };
-            let streamed = Streamed::new(answered, last_words);
+            let streamed = Streamed::new(answered, last_words, passage);
             return Ok(Response::from_parts(head, Body::new(streamed)));
         }
         match body::whole(answered, MOST_JSON).await {

@@ -33,6 +33,7 @@ mod adopting;
 mod bounds;
 mod cut_store;
 mod draining;
+mod edges;
 mod forwarding;
 mod listening;
 mod lists;

@@ -47,6 +47,7 @@ pub(crate) struct TestGateway {
 pub(crate) struct Running {
     pub(crate) metrics: Arc<mcpgate::telemetry::Metrics>,
     relay: Arc<mcpgate::relay::Relay>,
+    edge: Arc<mcpgate::http::Edge>,
 }
 
 // === impl TestGateway ===
@@ -86,6 +87,7 @@ impl TestGateway {
 
     /// Gives it other settings, as a changed config file does.
     pub(crate) async fn reload(&self, setup: Setup) {
+        self.gateway.edge.reload(&setup.settings).expect("somebody can come in");
         self.gateway.relay.reload(&setup.settings).await;
     }
 
@@ -211,7 +213,7 @@ impl Setup {
         let known_as = self.known_as.unwrap_or(address);
         let gateway = Gateway::among(self.settings, known_as, Watch::Nobody, company);
         let gateway = gateway.expect("a gateway");
-        let (metrics, relay) = (gateway.metrics(), gateway.relay());
+        let running = Running { metrics: gateway.metrics(), relay: gateway.relay(), edge: gateway.edge() };
         let admin = TcpListener::bind("127.0.0.1:0").await.expect("a port");
         let operators = admin.local_addr().expect("an address");
         let listeners = Listeners { callers: listener, admin: Some(admin) };
@@ -226,6 +228,6 @@ impl Setup {
                 .await;
         });
         let end = stop.clone().drop_guard();
-        TestGateway { address, operators, gateway: Running { metrics, relay }, stop, _end: end, served }
+        TestGateway { address, operators, gateway: running, stop, _end: end, served }
     }
 }

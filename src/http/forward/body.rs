@@ -7,19 +7,50 @@ use std::time::Duration;
 use bytes::{Bytes, BytesMut};
 use http_body::{Body, Frame};
 use http_body_util::BodyExt as _;
+use tokio_util::sync::{CancellationToken, WaitForCancellationFutureOwned};
 
+use super::passing::Passage;
 use super::unanswered::Unanswered;
 use crate::http::peer::{HopBody, HopBodyError};
 use crate::protocol::envelope::Message;
 use crate::protocol::sse::{ByteLimit, Decoder, encode};
 
-/// An event stream of another replica. If the hop breaks, it ends as well as it can.
+/// An event stream of another replica. If the hop breaks, or this replica is to let go of it, it ends as well as it can.
 #[derive(Debug)]
 pub(super) struct Streamed {
     /// None once it has ended.
-    body: Option<HopBody>,
+    open: Option<Open>,
     last_words: LastWords,
+    /// The last two bytes that passed.
+    tail: [u8; 2],
 }
+
+/// What comes, and what may end it early.
+#[derive(Debug)]
+struct Open {
+    body: HopBody,
+    back: Signal,
+    cut: Signal,
+    passage: Passage,
+}
+
+/// Where a stream ends.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Place {
+    /// Behind an event.
+    Event,
+    /// Behind a line of one.
+    Line,
+    /// Within a line.
+    Within,
+}
+
+/// How events end.
+const END: [u8; 2] = *b"\n\n";
+
+/// Waits for a token.
+#[derive(Debug)]
+struct Signal(Pin<Box<WaitForCancellationFutureOwned>>);
 
 /// What a stream ends with if the hop breaks.
 #[derive(Debug)]
@@ -46,8 +77,61 @@ pub(super) struct NoIdYet {
 // === impl Streamed ===
 
 impl Streamed {
-    pub(super) fn new(body: HopBody, last_words: LastWords) -> Self {
-        Self { body: Some(body), last_words }
+    pub(super) fn new(body: HopBody, last_words: LastWords, passage: Passage) -> Self {
+        let (back, cut) = (Signal::of(&passage.back), Signal::of(&passage.cut));
+        Self { open: Some(Open { body, back, cut, passage }), last_words, tail: END }
+    }
+
+    /// What it ends with, if it is to end now.
+    fn told_to_end(&mut self, cx: &mut Context<'_>) -> Option<Vec<u8>> {
+        let open = self.open.as_mut()?;
+        match &self.last_words {
+            LastWords::ComeBack(_) if open.back.is_given(cx) => {
+                Some(come_back(open.passage.retry, Place::behind(self.tail)))
+            }
+            last_words if open.cut.is_given(cx) => Some(last_words.written(Place::behind(self.tail))),
+            _ => None,
+        }
+    }
+
+    /// Takes note of what passes.
+    fn hear(&mut self, data: &Bytes) {
+        self.tail = match **data {
+            [.., before, last] => [before, last],
+            [one] => [self.tail[1], one],
+            [] => self.tail,
+        };
+        self.last_words.hear(data.clone());
+    }
+}
+
+// === impl Place ===
+
+impl Place {
+    fn behind(tail: [u8; 2]) -> Self {
+        match tail {
+            END => Self::Event,
+            [_, b'\n'] => Self::Line,
+            _ => Self::Within,
+        }
+    }
+
+    /// What ends the line that was begun, if one was.
+    fn end_of_line(self) -> &'static str {
+        if self == Self::Within { "\n" } else { "" }
+    }
+}
+
+// === impl Signal ===
+
+impl Signal {
+    fn of(token: &CancellationToken) -> Self {
+        Self(Box::pin(token.clone().cancelled_owned()))
+    }
+
+    /// Whether it is cancelled; whoever asks is woken when it is.
+    fn is_given(&mut self, cx: &mut Context<'_>) -> bool {
+        self.0.as_mut().poll(cx).is_ready()
     }
 }
 
@@ -60,7 +144,7 @@ impl LastWords {
         Self::NoIdYet(Box::new(NoIdYet { come_back, unanswered, answered: Vec::new(), decoder }))
     }
 
-    /// Takes note of what passes.
+    /// The same, for what there is to say in the end.
     fn hear(&mut self, mut data: Bytes) {
         let Self::NoIdYet(watch) = self else { return };
         loop {
@@ -79,22 +163,25 @@ impl LastWords {
     }
 
     /// As they are written behind whatever there was.
-    fn written(&self) -> Vec<u8> {
-        // What was cut within an event is ended by the empty line, and ignored: it has no id yet, or no data.
-        let mut words = b"\n\n".to_vec();
+    fn written(&self, place: Place) -> Vec<u8> {
         let (unanswered, answered) = match self {
-            Self::ComeBack(retry) => {
-                encode::retry(&mut words, *retry);
-                return words;
-            }
+            Self::ComeBack(retry) => return come_back(*retry, place),
             Self::Responses(unanswered) => (unanswered, &[][..]),
             Self::NoIdYet(watch) => (&watch.unanswered, &watch.answered[..]),
         };
+        // What was cut within an event becomes one of a kind that nobody takes for a message; a whole one stays as it is.
+        let mut words = format!("{}event: cut\n\n", place.end_of_line()).into_bytes();
         for (_, response) in unanswered.outcomes().into_iter().filter(|(id, _)| !answered.contains(id)) {
             encode::event(&mut words, None, &response);
         }
         words
     }
+}
+
+/// Tells to come back after `retry`. An event that was cut stays without its end, so that it is none, and comes again.
+fn come_back(retry: Duration, place: Place) -> Vec<u8> {
+    let end = if place == Place::Event { "\n" } else { "" };
+    format!("{}retry: {}\n{end}", place.end_of_line(), retry.as_millis()).into_bytes()
 }
 
 impl Body for Streamed {
@@ -105,24 +192,29 @@ impl Body for Streamed {
         mut self: Pin<&mut Self>,
         cx: &mut Context<'_>,
     ) -> Poll<Option<Result<Frame<Bytes>, HopBodyError>>> {
-        let Some(body) = self.body.as_mut() else { return Poll::Ready(None) };
-        match ready!(Pin::new(body).poll_frame(cx)) {
+        let this = &mut *self;
+        if let Some(words) = this.told_to_end(cx) {
+            this.open = None;
+            return Poll::Ready(Some(Ok(Frame::data(words.into()))));
+        }
+        let Some(open) = &mut this.open else { return Poll::Ready(None) };
+        match ready!(Pin::new(&mut open.body).poll_frame(cx)) {
             Some(Ok(frame)) => {
                 if let Some(data) = frame.data_ref() {
-                    self.last_words.hear(data.clone());
+                    this.hear(data);
                 }
                 Poll::Ready(Some(Ok(frame)))
             }
             None => {
-                self.body = None;
+                this.open = None;
                 Poll::Ready(None)
             }
             Some(Err(HopBodyError::Broken(_))) => {
-                self.body = None;
-                Poll::Ready(Some(Ok(Frame::data(self.last_words.written().into()))))
+                this.open = None;
+                Poll::Ready(Some(Ok(Frame::data(this.last_words.written(Place::behind(this.tail)).into()))))
             }
             Some(Err(not_taken)) => {
-                self.body = None;
+                this.open = None;
                 Poll::Ready(Some(Err(not_taken)))
             }
         }
@@ -152,4 +244,60 @@ pub(super) async fn whole(mut body: HopBody, most: usize) -> Result<Bytes, Strin
         }
     }
     Ok(first.unwrap_or_else(|| whole.freeze()))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::protocol::sse::Event;
+
+    /// What a caller reads that was sent `passed` before the end.
+    fn read(passed: &str, last_words: &LastWords) -> Vec<Event> {
+        let tail = format!("\n\n{passed}").as_bytes().last_chunk::<2>().copied().unwrap();
+        let words = last_words.written(Place::behind(tail));
+        let mut data = Bytes::from([passed.as_bytes(), &words].concat());
+        let mut decoder = Decoder::new(ByteLimit(1 << 20));
+        std::iter::from_fn(|| decoder.decode(&mut data).unwrap()).collect()
+    }
+
+    fn call() -> Unanswered {
+        Unanswered::made_of(r#"{"jsonrpc":"2.0","id":7,"method":"tools/call"}"#)
+    }
+
+    /// An event that was cut is none: its id would make the caller skip it when it comes back, and half of it is no JSON.
+    #[test]
+    fn what_was_cut_is_no_event_for_who_comes_back() {
+        let whole = "id: 1\ndata: {}\n\n";
+        let come_back = LastWords::ComeBack(Duration::from_secs(5));
+        for cut in ["i", "id: 2\n", "id: 2\ndata: {\"half", "id: 2\ndata: {}\n", ": keep"] {
+            let seen = read(&format!("{whole}{cut}"), &come_back);
+            let ids: Vec<_> = seen.iter().map(|event| event.id.as_deref()).collect();
+            assert_eq!(ids, [Some("1")], "{cut:?}");
+        }
+        for passed in ["", whole] {
+            let seen = read(passed, &come_back);
+            assert_eq!(seen.last().unwrap().retry, Some(Duration::from_secs(5)), "{passed:?}");
+        }
+    }
+
+    /// Nobody takes what was cut for a message, and the response that follows is whole.
+    #[test]
+    fn what_was_cut_is_no_message_before_the_outcome() {
+        for cut in ["", "da", "data: {\"half", "data: {}\n", "event: message\ndata: {"] {
+            for words in [LastWords::Responses(call()), LastWords::of_post(Duration::ZERO, call())] {
+                let seen = read(cut, &words);
+                let messages: Vec<_> = seen
+                    .iter()
+                    .filter(|event| event.name.as_deref().unwrap_or("message") == "message")
+                    .filter(|event| !event.data.is_empty())
+                    .collect();
+                assert_eq!(messages.len(), 1, "{cut:?}: {seen:?}");
+                let told: serde_json::Value = serde_json::from_slice(&messages[0].data).unwrap();
+                assert_eq!(
+                    (&told["id"], &told["error"]["data"]["mcpgate"]["reason"]),
+                    (&7.into(), &"outcome_unknown".into())
+                );
+            }
+        }
+    }
 }

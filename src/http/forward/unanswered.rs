@@ -22,6 +22,12 @@ impl Unanswered {
         Self { body: body.clone(), request_id: admitted.request_id.clone() }
     }
 
+    #[cfg(test)]
+    pub(super) fn made_of(body: &'static str) -> Self {
+        let request_ids = crate::http::request_id::RequestIds::new();
+        Self { body: Bytes::from_static(body.as_bytes()), request_id: request_ids.next() }
+    }
+
     /// That the outcome of each is unknown, by its raw id.
     pub(super) fn outcomes(&self) -> Vec<(Box<str>, Bytes)> {
         let of = |message: Message| match message {
