@@ -27,9 +27,10 @@ use std::time::SystemTime;
 use http::HeaderMap;
 use tokio_util::task::TaskTracker;
 
+pub use api_key::taken_back;
 pub use key_client::{KeyClient, NoKeyClient};
 pub use keyring::Pace;
-pub use refusal::{Refusal, RefusalKind};
+pub use refusal::{REVOKED, Refusal, RefusalKind};
 
 use crate::settings::AuthSettings;
 use crate::settings::auth::{Anonymous, JwksSource};

@@ -32,12 +32,13 @@ use std::time::Duration;
 use arc_swap::ArcSwap;
 use axum::Router;
 use axum::routing::any;
+use tokio::time::Instant;
 use tokio_util::sync::CancellationToken;
 use tokio_util::task::TaskTracker;
 use tower_http::catch_panic::CatchPanicLayer;
 use url::Url;
 
-use crate::auth::{Authenticator, KeyClient, Reach, Unusable};
+use crate::auth::{Authenticator, KeyClient, Reach, Unusable, taken_back};
 use crate::relay::Relay;
 use crate::settings::{AuthSettings, LimitSettings, Settings};
 use crate::telemetry::Metrics;
@@ -135,7 +136,36 @@ impl Edge {
         self.admission.store(Arc::new(admission));
         // A stream whose credential was taken back must not go on; all others come back with theirs.
         self.relay.end_connections();
+        self.send_forwarded_back();
+        let gone = taken_back(&old.auth.api_keys, &settings.auth.api_keys);
+        self.relay.ways_in_changed(gone.into_iter().map(|principal| principal.0).collect());
         Ok(())
+    }
+
+    /// Ends the streams of other replicas' sessions that pass here, whenever one of those tells that a key was taken
+    /// back; run it on a task.
+    pub async fn heed_revocations_until(self: Arc<Self>, stop: CancellationToken) {
+        let mut revocations = self.relay.revocations();
+        loop {
+            tokio::select! {
+                heard = revocations.changed() => if heard.is_err() { return },
+                () = stop.cancelled() => return,
+            }
+            self.send_forwarded_back();
+        }
+    }
+
+    /// Lets go of what is forwarded to other replicas, at the end of the process, within `drain`.
+    pub async fn leave(&self, drain: Duration) {
+        if let Some(forwarder) = &self.forwarder {
+            forwarder.leave(Instant::now() + drain).await;
+        }
+    }
+
+    fn send_forwarded_back(&self) {
+        if let Some(forwarder) = &self.forwarder {
+            forwarder.send_back();
+        }
     }
 
     /// The routes, in reading order.

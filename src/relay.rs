@@ -47,6 +47,7 @@ mod reload;
 mod replica;
 pub mod request;
 mod restore;
+mod revoked;
 mod rounds;
 mod route;
 mod running;
@@ -139,6 +140,7 @@ pub struct Relay {
     telling: coalesce::Coalesced<Arc<str>>,
     /// Sessions that are being given up, since a peer asked for them.
     giving_up: coalesce::Coalesced<SessionKey>,
+    revoked: revoked::Revoked,
     in_flight: usize,
     grace: Duration,
     /// When a modern answer that is still to come begins as a stream.
@@ -197,6 +199,7 @@ impl Relay {
             relisting: coalesce::Coalesced::default(),
             telling: coalesce::Coalesced::default(),
             giving_up: coalesce::Coalesced::default(),
+            revoked: revoked::Revoked::new(),
             in_flight: settings.limits.in_flight_per_session,
             grace: settings.streams.grace,
             keep_alive: settings.streams.keep_alive,

@@ -1,12 +1,13 @@
 //! API keys, known by their SHA-256 only.
 
-use std::collections::HashMap;
+use std::collections::{BTreeSet, HashMap};
 use std::sync::Arc;
 use std::time::SystemTime;
 
 use super::refusal::{EXPIRED_API_KEY, Refusal, UNKNOWN_API_KEY};
 use super::verified::{Digest, digest};
 use crate::settings::auth::ApiKey;
+use crate::tenancy::principal::Binding;
 use crate::tenancy::{Issuer, Principal};
 
 /// The operator's list of keys.
@@ -14,6 +15,13 @@ use crate::tenancy::{Issuer, Principal};
 /// A plain map by digest is safe against timing: what is compared is the SHA-256 of what was presented, which a
 /// caller cannot steer towards a stored digest byte by byte, and the map's own hash is keyed at random.
 pub(super) struct ApiKeys(HashMap<Digest, Arc<Principal>>);
+
+/// Those who came in by a key of `old` and come in by none of `new`.
+pub fn taken_back(old: &[ApiKey], new: &[ApiKey]) -> Vec<Binding> {
+    let bindings =
+        |keys: &[ApiKey]| -> BTreeSet<Binding> { keys.iter().map(|key| principal(key).binding()).collect() };
+    bindings(old).difference(&bindings(new)).copied().collect()
+}
 
 // === impl ApiKeys ===
 

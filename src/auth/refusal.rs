@@ -56,6 +56,8 @@ pub(super) const NOT_BEARER: Refusal = refusal(
 /// A key that is not in the list.
 pub(super) const UNKNOWN_API_KEY: Refusal =
     refusal(RefusalKind::Invalid, "invalid", "The API key is not known here.");
+/// A key that another replica's config has no more.
+pub const REVOKED: Refusal = refusal(RefusalKind::Invalid, "revoked", "The API key was taken back.");
 /// A key past its end.
 pub(super) const EXPIRED_API_KEY: Refusal =
     refusal(RefusalKind::Expired, "expired", "The API key has expired.");

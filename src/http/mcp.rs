@@ -23,7 +23,7 @@ use super::serve::CallerAddress;
 use super::{Edge, cors, delete, get, headers, origin, peer, post, request_body};
 use crate::auth::challenge::www_authenticate;
 use crate::auth::metadata::metadata_url;
-use crate::auth::{Reach, Refusal, RefusalKind};
+use crate::auth::{REVOKED, Reach, Refusal, RefusalKind};
 use crate::catalog::Endpoint;
 use crate::protocol::header::REQUEST_ID;
 use crate::relay::{Caller, Form, Post};
@@ -193,7 +193,11 @@ async fn authenticate(edge: &Edge, path: &str, headers: &HeaderMap) -> Result<Ca
     };
     let exempt = principal.issuer == Issuer::Anonymous && edge.reach == Reach::Loopback;
     let cap = if exempt { PrincipalCap::Exempt } else { PrincipalCap::Held(principal.key().0) };
-    Ok(Caller { binding: principal.binding().0, principal, cap })
+    let binding = principal.binding().0;
+    if edge.relay.is_revoked(&binding) {
+        return Err(refused(edge, path, &REVOKED));
+    }
+    Ok(Caller { binding, principal, cap })
 }
 
 fn refused(edge: &Edge, path: &str, refusal: &Refusal) -> Refused {

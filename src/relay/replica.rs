@@ -123,11 +123,7 @@ impl Relay {
                 self.listed_elsewhere(&server);
             }
             Changed::Catalog { .. } => {}
-            Changed::Revoked { principal } => {
-                for session in self.sessions.all().into_iter().filter(|s| s.binding.principal == principal) {
-                    session.streams.end_connections();
-                }
-            }
+            Changed::Revoked { principal } => self.hear_revoked(principal),
         }
     }
 
