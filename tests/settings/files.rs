@@ -7,7 +7,7 @@ use std::path::{Path, PathBuf};
 use mcpgate::settings::{Loader, markdown, schema};
 use serde_json::Value;
 
-use crate::support::environment;
+use crate::support::{Config, environment};
 
 fn repository(file: &str) -> PathBuf {
     Path::new(env!("CARGO_MANIFEST_DIR")).join(file)
@@ -50,6 +50,15 @@ fn the_quickstart_loads_without_anything_else() {
         .unwrap();
     assert_eq!(loaded.warnings, []);
     assert_eq!(loaded.settings.servers[0].name, "demo");
+}
+
+/// What the README runs twice.
+#[test]
+fn the_replica_loads_with_a_key_beside_it() {
+    let yaml = std::fs::read_to_string(repository("config/replica.yaml")).unwrap();
+    let config = Config::of(&yaml).with("cluster-keys", crate::replicas::KEY);
+    assert_eq!(config.warnings(), Vec::<String>::new());
+    assert!(config.loaded().settings.cluster.is_some());
 }
 
 #[test]

@@ -10,7 +10,7 @@ use crate::support::Config;
 
 const SERVERS: &str = "\nmcpServers: { a: { command: a } }\n";
 /// Thirty-two bytes.
-const KEY: &str = "AQEBAQEBAQEBAQEBAQEBAQEBAQEBAQEBAQEBAQEBAQE=";
+pub(crate) const KEY: &str = "AQEBAQEBAQEBAQEBAQEBAQEBAQEBAQEBAQEBAQEBAQE=";
 const OTHER: &str = "AgICAgICAgICAgICAgICAgICAgICAgICAgICAgICAgI=";
 
 /// A config with these keys under `store.redis` and `cluster`.
