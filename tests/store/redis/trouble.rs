@@ -26,6 +26,18 @@ async fn server_and_replica() -> (RedisServer, Replica) {
     (server, replica)
 }
 
+fn lease(name: &str) -> Lease {
+    Lease {
+        replica: replica(name),
+        address: "10.0.0.1:8081".into(),
+        key_hash: [2; 32],
+        proof: [3; 32],
+        formats: (1, 1),
+        config_hash: [4; 32],
+        counts: Counts::default(),
+    }
+}
+
 /// The store answers that it is unreachable, in time.
 #[track_caller]
 fn refused<T: std::fmt::Debug>(begun: Instant, answer: Result<T, StoreError>) {
@@ -95,12 +107,31 @@ async fn a_full_server_takes_no_writes_and_gives_what_it_has() {
     gate.is(|state| matches!(state, StoreState::Unreachable { why: Why::OutOfMemory, .. })).await;
     assert!(gate.store.load(key(1)).await.expect("reads go on").is_some());
     assert_eq!(gate.store.load(key(2)).await, Ok(None), "nothing is half done");
+    let first = Epoch::FIRST;
+    gate.store.change(key(1), first, Change::Touched).await.expect("activity is noted");
+    let taken = gate.store.adopt(key(1), first, replica("b")).await.expect("owners change");
+    gate.store.release(key(1), taken).await.expect("owners give up");
     assert!(gate.store.remove(key(1)).await.expect("what makes room goes on").is_some());
     server.ask(&["CONFIG", "SET", "maxmemory", "0"]).await;
     gate.store.create(key(2), record("a")).await.expect("created");
     gate.is_connected().await;
     let page = gate.metrics.encode();
     assert!(page.contains(r#"mcpgate_store_errors_total{kind="out_of_memory",op="create"} 1"#), "{page}");
+}
+
+/// Who holds a session goes on with it: a full server must not end all of them.
+#[tokio::test]
+async fn a_full_server_takes_leases() {
+    let (server, gate) = server_and_replica().await;
+    let leases = &gate.leases;
+    leases.take(lease("a"), SOON).await.expect("taken");
+    server.ask(&["CONFIG", "SET", "maxmemory", "1mb"]).await;
+    assert_eq!(gate.store.create(key(1), record("a")).await, Err(StoreError::Unreachable), "it is full");
+    let counts = Counts { sessions: 7, ..Counts::default() };
+    leases.extend(replica("a"), counts, SOON).await.expect("extended");
+    assert_eq!(leases.find(replica("a")).await.expect("found").expect("held").counts, counts);
+    leases.take(lease("b"), SOON).await.expect("a replica that comes is let in");
+    assert_eq!(leases.all().await.expect("listed").len(), 2);
 }
 
 #[tokio::test]
@@ -117,15 +148,6 @@ async fn a_replica_is_not_used() {
 #[tokio::test]
 async fn a_flushed_server_has_a_new_generation() {
     let (mut server, gate) = server_and_replica().await;
-    let lease = |name: &str| Lease {
-        replica: replica(name),
-        address: "10.0.0.1:8081".into(),
-        key_hash: [2; 32],
-        proof: [3; 32],
-        formats: (1, 1),
-        config_hash: [4; 32],
-        counts: Counts::default(),
-    };
     let first = gate.leases.take(lease("a"), SOON).await.expect("taken");
     assert_eq!(gate.leases.extend(replica("a"), Counts::default(), SOON).await, Ok(first.clone()));
     server.flush().await;
@@ -136,10 +158,11 @@ async fn a_flushed_server_has_a_new_generation() {
     let third = gate.leases.extend(replica("a"), Counts::default(), SOON).await.expect("the lease is there");
     assert_ne!(second, third);
     server.stop().await;
+    gate.is(|state| matches!(state, StoreState::Unreachable { .. })).await;
     server.begin().await;
-    gate.is(|state| *state == StoreState::Connected).await;
-    let last = gate.leases.take(lease("a"), SOON).await;
-    assert!(last.is_err() || last != Ok(third), "restarted empty");
+    gate.is_connected().await;
+    let last = gate.leases.take(lease("a"), SOON).await.expect("taken");
+    assert_ne!(last, third, "restarted empty");
 }
 
 #[tokio::test]

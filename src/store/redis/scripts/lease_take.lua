@@ -1,4 +1,6 @@
 -- KEYS: lease, replicas, generation. ARGV: id, what it says, counts, time (ms), a generation if there is none of this server.
+-- The first write is one that a full server takes, and so it takes the others.
+redis.call('DEL', KEYS[1])
 redis.call('HSET', KEYS[1], 'd', ARGV[2], 'c', ARGV[3])
 redis.call('PEXPIRE', KEYS[1], ARGV[4])
 redis.call('SADD', KEYS[2], ARGV[1])
