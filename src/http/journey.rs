@@ -11,6 +11,7 @@ use tokio::time::Instant;
 use super::Edge;
 use super::forward::{Forwarder, NotForwarded, Target};
 use super::mcp::Admitted;
+use super::peer::HopError;
 use super::reply::Refused;
 use crate::session::ReplicaId;
 use crate::telemetry::metrics::cluster::Forward;
@@ -94,7 +95,10 @@ impl<'a> Journey<'a> {
                 self.dead = Some(target.peer.replica.clone());
             }
             Err(NotForwarded::Unreachable(error)) => {
-                detour(Detour::Silence);
+                // One that has too much to do is heard from, and keeps its sessions.
+                if !matches!(error, HopError::Busy) {
+                    detour(Detour::Silence);
+                }
                 self.wait(forwarder, body, || unreachable(&error)).await?;
             }
         }

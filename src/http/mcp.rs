@@ -152,11 +152,7 @@ async fn climb(
     if declared_length(&parts.headers) > Some(edge.limits.body as u64) {
         return Err(request_body::too_large(edge.limits.body));
     }
-    let endpoint = edge.relay.endpoint(path).ok_or_else(|| {
-        let shown: String = path.chars().take(MOST_SHOWN).collect();
-        let message = format!("There is no MCP endpoint at {shown}.");
-        Refused::caller(StatusCode::NOT_FOUND, "unknown_endpoint", message)
-    })?;
+    let endpoint = edge.relay.endpoint(path).ok_or_else(|| no_endpoint(edge, path))?;
     let address = address_of(&parts);
     let hop = parts.extensions.remove::<Hop>();
     let admitted = Admitted { parts, caller, endpoint, request_id: request_id.clone(), hop, address };
@@ -175,6 +171,19 @@ async fn climb(
             Err(refused.with(Extra::Allow))
         }
     }
+}
+
+/// 404; but while replicas run different configs another one may know the endpoint, and have live sessions there.
+fn no_endpoint(edge: &Edge, path: &str) -> Refused {
+    let shown: String = path.chars().take(MOST_SHOWN).collect();
+    if edge.relay.peers_seen().others_differ() {
+        let message = format!(
+            "This replica has no MCP endpoint at {shown}, and the replicas' configs differ at the moment; try again soon."
+        );
+        return Refused::unavailable("configs_differ", message);
+    }
+    let message = format!("There is no MCP endpoint at {shown}.");
+    Refused::caller(StatusCode::NOT_FOUND, "unknown_endpoint", message)
 }
 
 /// Whom a request comes from: as the replica saw it that forwarded it, which only a peer's can say, or as its own

@@ -34,6 +34,15 @@ pub struct PeersSeen {
 /// right before its one command.
 const SETTLED: u32 = 4;
 
+// === impl PeersSeen ===
+
+impl PeersSeen {
+    /// Whether some of them have another config.
+    pub fn others_differ(&self) -> bool {
+        self.alike < self.others.len()
+    }
+}
+
 // === impl Sessions ===
 
 impl<A: Attachment> Sessions<A> {

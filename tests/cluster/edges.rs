@@ -139,3 +139,24 @@ async fn a_key_that_is_taken_back_at_one_replica_is_refused_at_all() {
     let answer = edge.gateway.client("/mcp").header("x-api-key", "ann").initialize("2025-11-25").await;
     assert!(answer.call(1, "ping", json!({})).await["result"].is_object());
 }
+
+/// During a rollout a replica may not have an endpoint yet, or not any more: that is no 404, which would tell a client that
+/// its session has ended. Once all have one config it is.
+#[tokio::test]
+async fn an_endpoint_that_one_replica_does_not_have_is_no_404_while_configs_differ() {
+    let server = HttpServer::start().await;
+    let cluster = Cluster::steady();
+    let new = || TestGateway::new().http("u1", server.url()).http("u2", server.url());
+    let (first, old) = tokio::join!(cluster.replica(new()), cluster.replica_of(at(&server), [1; 32]));
+    old.gateway.until("mcpgate_config_mismatch", |others| others == 1.0).await;
+    let client = first.gateway.client("/servers/u2/mcp").initialize("2025-11-25").await;
+    let answer = old.caller(&client).post(&request(1, "ping", json!({}))).await;
+    assert_eq!(answer.status, StatusCode::SERVICE_UNAVAILABLE);
+    assert!(answer.header("retry-after").is_some());
+    assert_eq!(answer.json().await["error"]["data"]["mcpgate"]["reason"], "configs_differ");
+
+    first.gateway.stopped().await;
+    old.gateway.until("mcpgate_config_mismatch", |others| others == 0.0).await;
+    let answer = old.caller(&client).post(&request(2, "ping", json!({}))).await;
+    assert_eq!(answer.status, StatusCode::NOT_FOUND);
+}

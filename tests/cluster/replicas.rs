@@ -44,6 +44,11 @@ impl Cluster {
 
     /// Starts a replica; it may adopt sessions when this returns.
     pub(crate) async fn replica(&self, setup: Setup) -> Replica {
+        self.replica_of(setup, [0; 32]).await
+    }
+
+    /// The same, whose config has this hash.
+    pub(crate) async fn replica_of(&self, setup: Setup, config_hash: [u8; 32]) -> Replica {
         let way = Way::to(&self.store);
         let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
         let address = listener.local_addr().unwrap().to_string();
@@ -56,7 +61,7 @@ impl Cluster {
         };
         // What one replica seals, another opens.
         let setup = setup.with(|settings| settings.cluster = Some(shared));
-        let joining = Joining { address, listener, keys, lease: self.lease, config_hash: [0; 32] };
+        let joining = Joining { address, listener, keys, lease: self.lease, config_hash };
         let company = Company::join(way.stores(), joining).unwrap();
         let tenure = company.tenure();
         let gateway = setup.start_among(company).await;
