@@ -47,6 +47,13 @@ pub struct Binding {
     pub endpoint: Arc<str>,
 }
 
+impl Binding {
+    /// Whether it is made of these, as a record has them.
+    pub(super) fn is(&self, principal: [u8; 32], endpoint: &str) -> bool {
+        self.principal == principal && *self.endpoint == *endpoint
+    }
+}
+
 /// What the caller said in `initialize`.
 #[derive(Clone, Debug)]
 pub struct Greeting {

@@ -78,8 +78,7 @@ impl<A: Attachment> Sessions<A> {
             return Ok(Located::Nowhere);
         }
         let routed = |route: Arc<Route>| {
-            let its = route.binding == binding.principal && *route.endpoint == *binding.endpoint;
-            if its { Located::At(route.owner.clone()) } else { Located::Nowhere }
+            if binding.is(route.binding, &route.endpoint) { Located::At(route.owner.clone()) } else { Located::Nowhere }
         };
         if let Some(route) = self.routes.by_id(id).filter(|_| dead.is_none()) {
             return Ok(routed(route));
@@ -98,7 +97,7 @@ impl<A: Attachment> Sessions<A> {
                 Err(Unlocated::Forgetful)
             };
         };
-        if record.binding != binding.principal || *record.endpoint != *binding.endpoint {
+        if !binding.is(record.binding, &record.endpoint) {
             return Ok(Located::Nowhere);
         }
         self.owned(key, record, dead).await
@@ -126,7 +125,7 @@ impl<A: Attachment> Sessions<A> {
         binding: &Binding,
     ) -> Result<Option<Adoptable>, StoreError> {
         let Some((key, record)) = self.load_any(self.names(id)).await? else { return Ok(None) };
-        let its = record.binding == binding.principal && *record.endpoint == *binding.endpoint;
+        let its = binding.is(record.binding, &record.endpoint);
         let ours = record.owner.as_ref() == Some(&self.membership.replica);
         let found = Adoptable { key, record, why: Free::Surely };
         Ok((its && ours && self.live.get(id).is_none()).then_some(found))

@@ -35,15 +35,6 @@ struct Known {
     forgetful_until: Option<Moment>,
 }
 
-/// What a heartbeat showed of the store.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Seen {
-    /// The generation of before.
-    Same,
-    /// The store lost what it held: owners write their records again.
-    Anew,
-}
-
 /// The part of the lease that is not counted on: clocks need not agree by more.
 const LESS: u32 = 5;
 /// How many lease times unknown sessions may still be written again by their owners.
@@ -75,21 +66,18 @@ impl Tenure {
     }
 
     /// The store took or extended the lease, asked at `asked`.
-    pub fn extended(&self, asked: Moment, generation: Generation) -> Seen {
+    pub fn extended(&self, asked: Moment, generation: Generation) {
         let mut known = lock(&self.known);
         let gap = !self.is_held();
         let counted = self.lease - self.lease / LESS;
         self.until.store(asked.after(counted).0, Relaxed);
         let forgetful = (self.lease * FORGETFUL).saturating_sub(generation.age);
-        let seen = match known.generation.replace(generation) {
-            Some(before) if known.generation.as_ref() != Some(&before) => Seen::Anew,
-            Some(_) | None => Seen::Same,
-        };
+        let anew = known.generation.as_ref().is_some_and(|before| *before != generation);
+        known.generation = Some(generation);
         known.forgetful_until = (!forgetful.is_zero()).then(|| asked.after(forgetful));
-        if gap || seen == Seen::Anew || known.since.is_none() {
+        if gap || anew || known.since.is_none() {
             known.since = Some(asked);
         }
-        seen
     }
 
     /// Whether this generation is another than the last one that was seen.
@@ -191,13 +179,15 @@ mod tests {
     #[test]
     fn a_new_generation_is_noticed_and_forgives_unknown_sessions() {
         let tenure = Tenure::new(LEASE);
-        assert_eq!(tenure.extended(ago(Duration::ZERO), generation("a")), Seen::Same, "the first");
-        assert_eq!(tenure.extended(ago(Duration::ZERO), generation("a")), Seen::Same);
-        assert!(!tenure.is_forgetful());
+        let now = || ago(Duration::ZERO);
+        assert!(!tenure.is_another(&generation("a")), "the first");
+        tenure.extended(now(), generation("a"));
+        assert!(!tenure.is_another(&generation("a")) && !tenure.is_forgetful());
         let young = |seconds| Generation { age: Duration::from_secs(seconds), ..generation("b") };
-        assert_eq!(tenure.extended(ago(Duration::ZERO), young(1)), Seen::Anew);
+        assert!(tenure.is_another(&young(1)));
+        tenure.extended(now(), young(1));
         assert!(tenure.is_forgetful() && !tenure.may_adopt());
-        assert_eq!(tenure.extended(ago(Duration::ZERO), young(121)), Seen::Same);
+        tenure.extended(now(), young(121));
         assert!(!tenure.is_forgetful(), "two lease times after it began");
     }
 
