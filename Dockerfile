@@ -15,6 +15,7 @@ ENV RUSTUP_TOOLCHAIN=1.95.0 RUSTFLAGS="-C target-feature=+crt-static"
 WORKDIR /build
 COPY Cargo.toml Cargo.lock ./
 COPY src src
+COPY benches benches
 COPY tests/support/bin tests/support/bin
 ARG MCPGATE_REVISION=unknown
 # A target of its own keeps those flags away from what only runs while it is built.

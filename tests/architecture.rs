@@ -7,6 +7,7 @@
 use std::fmt;
 use std::fs;
 use std::path::{Path, PathBuf};
+use std::process::Command;
 
 /// What each module may use beside itself. Read from right to left it is the picture
 /// `main -> cli -> gateway -> { http, admin } -> relay -> { session, catalog -> upstream, auth } -> tenancy -> store -> protocol`
@@ -315,4 +316,32 @@ fn a_file_without_a_head_or_an_end_is_found() {
     );
     let main = format!("//! P.\n{}", "\n".repeat(MOST_LINES_OF_MAIN - 1));
     assert_eq!(shown("main.rs", &main), ["src/main.rs:60: has 60 lines; main.rs stays under 60"]);
+}
+
+/// What the Dockerfile copies before it compiles is a package that cargo can read: a target whose file is not there fails
+/// the build of the image alone, which no other test runs.
+#[test]
+fn the_image_has_what_cargo_wants() {
+    let dockerfile = fs::read_to_string("Dockerfile").unwrap();
+    let let_in = fs::read_to_string(".dockerignore").unwrap();
+    let build = tempfile::tempdir().unwrap();
+    let first_stage = dockerfile.split("\nFROM ").nth(1).unwrap();
+    for line in first_stage.lines().filter(|line| line.starts_with("COPY ")) {
+        let words: Vec<&str> = line.split(' ').skip(1).collect();
+        let (to, what) = words.split_last().unwrap();
+        for what in what {
+            assert!(let_in.lines().any(|line| line == format!("!{what}")), ".dockerignore keeps {what} out");
+            let to = if *to == "./" { build.path().join(what) } else { build.path().join(to) };
+            fs::create_dir_all(to.parent().unwrap()).unwrap();
+            assert!(Command::new("cp").arg("-r").args([Path::new(what), &to]).status().unwrap().success());
+        }
+    }
+    // Reads the package as a build would, and goes nowhere; whether all crates are at hand is not asked here.
+    let read = Command::new(env!("CARGO"))
+        .args(["fetch", "--offline", "--locked"])
+        .current_dir(build.path())
+        .output()
+        .unwrap();
+    let said = String::from_utf8_lossy(&read.stderr);
+    assert!(read.status.success() || !said.contains("failed to parse manifest"), "{said}");
 }

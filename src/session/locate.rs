@@ -78,7 +78,11 @@ impl<A: Attachment> Sessions<A> {
             return Ok(Located::Nowhere);
         }
         let routed = |route: Arc<Route>| {
-            if binding.is(route.binding, &route.endpoint) { Located::At(route.owner.clone()) } else { Located::Nowhere }
+            if binding.is(route.binding, &route.endpoint) {
+                Located::At(route.owner.clone())
+            } else {
+                Located::Nowhere
+            }
         };
         if let Some(route) = self.routes.by_id(id).filter(|_| dead.is_none()) {
             return Ok(routed(route));
