@@ -4,7 +4,7 @@ use std::time::{Duration, Instant};
 
 use mcpgate::settings::store::{RedisNode, RedisServers, Wire};
 use mcpgate::store::change_bus::{ChangeBus as _, Changed};
-use mcpgate::store::leases::{Counts, Lease, Leases as _};
+use mcpgate::store::leases::{Held, Lease, Leases as _};
 use mcpgate::store::redis::{StoreRemark, StoreState, Why};
 use mcpgate::store::sessions::{Change, SessionStore as _};
 use mcpgate::store::{Epoch, StoreError};
@@ -124,16 +124,16 @@ async fn a_flushed_server_has_a_new_generation() {
         proof: [3; 32],
         formats: (1, 1),
         config_hash: [4; 32],
-        counts: Counts::default(),
+        held: Held::default(),
     };
     let first = gate.leases.take(lease("a"), SOON).await.expect("taken");
-    assert_eq!(gate.leases.extend(replica("a"), Counts::default(), SOON).await, Ok(first.clone()));
+    assert_eq!(gate.leases.extend(replica("a"), Held::default(), SOON).await, Ok(first.clone()));
     server.flush().await;
-    assert_eq!(gate.leases.extend(replica("a"), Counts::default(), SOON).await, Err(StoreError::Gone));
+    assert_eq!(gate.leases.extend(replica("a"), Held::default(), SOON).await, Err(StoreError::Gone));
     let second = gate.leases.take(lease("a"), SOON).await.expect("taken");
     assert_ne!(first, second);
     server.ask(&["DEL", "mcpgate:{replicas}:generation"]).await;
-    let third = gate.leases.extend(replica("a"), Counts::default(), SOON).await.expect("the lease is there");
+    let third = gate.leases.extend(replica("a"), Held::default(), SOON).await.expect("the lease is there");
     assert_ne!(second, third);
     server.stop().await;
     server.begin().await;
