@@ -3,10 +3,10 @@
 use std::sync::Arc;
 
 use super::{Busy, Relay, Session};
+use crate::session::Reader;
 use crate::session::event::EventId;
 use crate::session::stream::StreamRole;
 use crate::session::streams::ResumeError;
-use crate::session::{Arrival, Reader};
 
 // === impl Relay ===
 
@@ -29,10 +29,7 @@ impl Relay {
     /// [`ResumeError`]
     pub fn resume(self: &Arc<Self>, session: &Arc<Session>, last: EventId) -> Result<Reader, ResumeError> {
         let resumed = session.streams.resume(last).map(|reader| match reader.role() {
-            StreamRole::Get => match self.sessions.stream_place(Arrival::HandedOver) {
-                Ok(place) => reader.holding(place),
-                Err(_) => reader,
-            },
+            StreamRole::Get => reader.holding(self.sessions.stream_place_again()),
             StreamRole::Post | StreamRole::Listen => reader,
         });
         self.metrics.stream_resumed(match &resumed {

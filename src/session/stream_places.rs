@@ -45,6 +45,11 @@ impl StreamPlaces {
         let is_full = here.saturating_add(self.others.streams()) >= self.most;
         if is_full && arrival == Arrival::New { Err(TooManyStreams) } else { Ok(place) }
     }
+
+    fn take_again(&self) -> StreamPlace {
+        self.open.fetch_add(1, Relaxed);
+        StreamPlace(self.open.clone())
+    }
 }
 
 impl Drop for StreamPlace {
@@ -56,11 +61,16 @@ impl Drop for StreamPlace {
 // === impl Sessions ===
 
 impl<A> Sessions<A> {
-    /// A place for one more long-lived stream; one that was let in before gets it in any case.
+    /// A place for one more long-lived stream; that of a session which was handed over gets it in any case.
     ///
     /// # Errors
     /// [`TooManyStreams`]
     pub fn stream_place(&self, arrival: Arrival) -> Result<StreamPlace, TooManyStreams> {
         self.stream_places.take(arrival)
+    }
+
+    /// A place for one that goes on: it was let in before.
+    pub fn stream_place_again(&self) -> StreamPlace {
+        self.stream_places.take_again()
     }
 }
