@@ -172,16 +172,18 @@ impl Relay {
         if let Some(files) = &files {
             files.load(&catalog);
         }
+        let sessions = Sessions::new(
+            stores,
+            membership,
+            settings.sessions.clone(),
+            streams,
+            tasks.clone(),
+            metrics.clone(),
+        );
+        let others = sessions.others();
         Arc::new(Self {
             endpoints: ArcSwap::from_pointee(by_path(settings)),
-            sessions: Sessions::new(
-                stores,
-                membership,
-                settings.sessions.clone(),
-                streams,
-                tasks.clone(),
-                metrics.clone(),
-            ),
+            sessions,
             adopting: whereabouts::Adopting::default(),
             owning: elsewhere::Owning::default(),
             missed: Registry::new(),
@@ -190,11 +192,11 @@ impl Relay {
             connector,
             sealer,
             parked: parked::ParkedCalls::new(settings.limits.parked_per_tenant),
-            children: places::Places::default(),
+            children: places::Places::new(others.clone()),
             shared: shared::SharedLinks::default(),
             discoveries: Registry::new(),
             listens: listens::Listens::default(),
-            listen_places: listen::ListenPlaces::new(settings.limits.listens_per_principal),
+            listen_places: listen::ListenPlaces::new(settings.limits.listens_per_principal, others),
             probing: Registry::new(),
             relisting: coalesce::Coalesced::default(),
             telling: coalesce::Coalesced::default(),

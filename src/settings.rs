@@ -103,9 +103,9 @@ pub struct SessionSettings {
     pub implicit_idle: Duration,
     /// A session ends after this in any case.
     pub max_age: Duration,
-    /// How many may live in this process; at the cap `initialize` gets 503 with `Retry-After`.
+    /// How many may live over all replicas; at the cap `initialize` gets 503 with `Retry-After`.
     pub max: usize,
-    /// How many one principal may have (not for anonymous on loopback); at the cap 429 with `Retry-After`.
+    /// How many one principal may have over all replicas (not for anonymous on loopback); at the cap 429 with `Retry-After`.
     pub max_per_principal: usize,
 }
 
@@ -120,6 +120,8 @@ pub struct StreamSettings {
     pub retention: Duration,
     /// What `retry:` tells the caller to wait before it comes back.
     pub retry: Duration,
+    /// Long-lived streams (GETs of sessions, listens) over all replicas; over it 503.
+    pub max: usize,
     /// Events kept per session.
     pub max_events: usize,
     /// Bytes of events kept per session.
@@ -149,7 +151,7 @@ pub struct LimitSettings {
     pub in_flight_per_session: usize,
     /// Calls of one tenant that wait for their callers' answers; over it the server gets an error to its question.
     pub parked_per_tenant: usize,
-    /// `subscriptions/listen` streams open at once for one principal; over it 429.
+    /// `subscriptions/listen` streams open at once for one principal, over all replicas; over it 429.
     pub listens_per_principal: usize,
 }
 
@@ -212,6 +214,7 @@ impl Default for StreamSettings {
             keep_alive: Duration::from_secs(15),
             retention: Duration::from_mins(10),
             retry: Duration::from_secs(1),
+            max: 40_000,
             max_events: 1000,
             max_bytes: 8 << 20,
             max_event: 1 << 20,

@@ -17,6 +17,7 @@ pub mod redis;
 pub mod registry;
 pub mod seal;
 pub mod sessions;
+pub mod shares;
 pub mod stores;
 
 pub use change_bus::ChangeBus;

@@ -17,7 +17,7 @@ use crate::http::peer::{
 use crate::http::serve::Router;
 use crate::session::{Membership, Said, SessionKeys, Tenure};
 use crate::settings::{ClusterSettings, Settings, StoreSettings};
-use crate::store::leases::{Counts, Lease, Leases};
+use crate::store::leases::{Held, Lease, Leases};
 use crate::store::redis::{Connection, RedisBus, RedisLeases, RedisStore, StoreState};
 use crate::store::seal::SealKey;
 use crate::store::{Registry, ReplicaId, Stores};
@@ -131,7 +131,7 @@ impl Company {
             proof: proof(first, &this, identity.key_hash()),
             formats: FORMATS,
             config_hash,
-            counts: Counts::default(),
+            held: Held::default(),
         };
         let session_keys = Arc::new(SessionKeys::new(&keys));
         let membership = Membership::among_peers(said, Tenure::new(lease), session_keys);

@@ -8,6 +8,7 @@ use bytes::Bytes;
 use http::StatusCode;
 
 use super::accept::{Accepts, Grade};
+use super::legacy::refused_seat;
 use super::mcp::Admitted;
 use super::place::{Placed, place};
 use super::reply::{Extra, Refused, empty, sse};
@@ -27,7 +28,7 @@ pub(super) async fn get(edge: &Arc<Edge>, admitted: Admitted) -> Result<Response
         Placed::Answered(response) => return Ok(response),
     };
     let reader = match headers::last_event_id(&admitted.parts.headers)? {
-        None => edge.relay.open_get(&session),
+        None => edge.relay.open_get(&session).map_err(|busy| refused_seat(&busy.into()))?,
         Some(last) => match edge.relay.resume(&session, last) {
             Ok(reader) => reader,
             Err(ResumeError::Over) => return Ok(empty(StatusCode::NO_CONTENT)),

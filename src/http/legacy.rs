@@ -102,7 +102,9 @@ fn answered(edge: &Edge, admitted: &Admitted, answer: Answer) -> Response {
 /// Why a request is not served now.
 pub(super) fn refused_seat(why: &NoSeat) -> Refused {
     match why {
-        NoSeat::Busy(busy @ Busy::Moving) => Refused::unavailable(busy.reason(), busy.to_string()),
+        NoSeat::Busy(busy @ (Busy::Moving | Busy::Streams(_))) => {
+            Refused::unavailable(busy.reason(), busy.to_string())
+        }
         NoSeat::Busy(busy) => {
             let refused = Refused::caller(StatusCode::TOO_MANY_REQUESTS, busy.reason(), busy.to_string());
             refused.with(Extra::RetryAfter(1))

@@ -32,8 +32,8 @@ use crate::protocol::error::{Code, RpcError};
 use crate::protocol::listen::Filter;
 use crate::protocol::meta;
 use crate::protocol::object::Object;
-use crate::session::Epoch;
 use crate::session::log::EventKind;
+use crate::session::{Arrival, Epoch};
 use crate::telemetry::metrics::CallOutcome;
 
 use self::places::ListenPlace;
@@ -78,7 +78,7 @@ impl Relay {
     /// Opens a listen: acknowledged first, with what can be delivered (N2).
     ///
     /// # Errors
-    /// [`NoSeat`] if the principal has as many as it may, or a peer means an owner that cannot be said to be one.
+    /// [`NoSeat`] if the principal has as many as it may, or the gateway as many streams, or a peer means an owner that cannot be said to be one.
     ///
     /// # Cancellation
     /// Dropping the future, or the guard of the stream it gave, ends the listen.
@@ -98,6 +98,11 @@ impl Relay {
             }
         };
         let place = self.listen_places.take(caller, opener.elsewhere()).ok_or(Busy::Listens)?;
+        // What a peer opens is a part of a caller's stream there.
+        let stream = match &opener {
+            Opener::Caller(_) => Some(self.sessions.stream_place(Arrival::New).map_err(Busy::from)?),
+            Opener::Peer { .. } => None,
+        };
         let seat = self.seat(caller, endpoint, &Known::of(claim))?;
         let session = seat.session.clone();
         let (opened_by, part) = match opener {
@@ -114,7 +119,10 @@ impl Relay {
             }
         };
         let streams = self.sessions.plain_streams();
-        let reader = streams.begin_listen(request.id());
+        let mut reader = streams.begin_listen(request.id());
+        if let Some(place) = stream {
+            reader = reader.holding(place);
+        }
         let closed = CancellationToken::new();
         let guard = closed.clone().drop_guard();
         let mut listening = Listening {

@@ -9,6 +9,7 @@ use tokio_util::sync::CancellationToken;
 
 use super::Relay;
 use crate::catalog::Kind;
+use crate::session::Tally;
 use crate::session::heartbeat::{Beat, PeersSeen};
 use crate::session::tenure::Tenure;
 use crate::settings::ServerSettings;
@@ -53,8 +54,11 @@ impl Relay {
         let mut missed = false;
         while !stop.is_cancelled() {
             let next = Instant::now() + tenure.lease() / BEATS;
-            match tokio::time::timeout(tenure.lease() / 2, self.sessions.beat(self.counts())).await {
+            match tokio::time::timeout(tenure.lease() / 2, self.sessions.beat(self.counts(), self.tally()))
+                .await
+            {
                 Ok(Beat::Held) => {
+                    self.children.heed_others();
                     if missed {
                         tracing::info!("the session store is there again");
                     }
@@ -177,18 +181,24 @@ impl Relay {
         }
     }
 
-    /// What this replica holds at the moment, but for its sessions.
+    /// What this replica holds at the moment, but for what its sessions count themselves.
     fn counts(&self) -> Counts {
         let sessions = self.sessions.all();
         let exchanges: usize = sessions.iter().map(|session| session.running()).sum();
-        let streams: usize = sessions.iter().map(|session| session.streams.readers()).sum();
         Counts {
-            sessions: 0,
-            streams: streams as u64,
             exchanges: exchanges as u64,
             children: self.children.taken() as u64,
             parked: self.metrics.parked_calls(),
+            ..Counts::default()
         }
+    }
+
+    /// The same by whose it is.
+    fn tally(&self) -> Tally {
+        let mut tally = Tally::default();
+        self.children.tell(&mut tally);
+        self.listen_places.tell(&mut tally);
+        tally
     }
 }
 

@@ -20,12 +20,12 @@ use crate::protocol::envelope::Request;
 use crate::protocol::error::{Code, RpcError};
 use crate::protocol::method::Method;
 use crate::protocol::object::Object;
-use crate::session::Reader;
 use crate::session::journal::About;
 use crate::session::log::EventKind;
+use crate::session::{Reader, TooManyStreams};
 use crate::telemetry::metrics::CallOutcome;
 
-/// A caller runs as much as it may: 429.
+/// Why a request is not taken now: its caller runs as much as it may (429), or the gateway cannot (503).
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum Busy {
     /// `limits.inFlightPerSession` is reached.
@@ -37,6 +37,9 @@ pub enum Busy {
     /// `limits.listensPerPrincipal` is reached.
     #[error("this caller has as many listens open as limits.listensPerPrincipal allows; close some")]
     Listens,
+    /// `streams.max` is reached.
+    #[error(transparent)]
+    Streams(#[from] TooManyStreams),
 }
 
 // === impl Busy ===
@@ -48,6 +51,7 @@ impl Busy {
             Self::Requests => "session_busy",
             Self::Moving => "session_moving",
             Self::Listens => "too_many_listens",
+            Self::Streams(_) => "too_many_streams",
         }
     }
 }

@@ -26,6 +26,7 @@ use crate::protocol::error::Code;
 use crate::protocol::method::Method;
 use crate::protocol::object::Object;
 use crate::protocol::revision::{Era, Revision};
+use crate::session::Arrival;
 use crate::session::log::EventKind;
 use crate::settings::ServerSettings;
 use crate::store::{Epoch, Flight, Registry, lock};
@@ -240,7 +241,7 @@ impl Relay {
         let (relay, own) = (Arc::downgrade(self), server.clone());
         let origin: Arc<dyn Listener> = Arc::new(SharedOrigin { relay, tenant: tenant.clone(), server: own });
         let opened = async {
-            let place = self.place(server).await?;
+            let place = self.place(server, Arrival::New).await?;
             let known = self.learn(server).await?;
             let link = self.open_link(server, known, hello, Epoch::FIRST.0, origin.clone()).await?;
             Ok(Held { connected: Connected { link, origin }, place, settings: server.clone() })

@@ -1,19 +1,28 @@
-//! How many sessions there may be: in all, over all replicas, and for one principal.
+//! How many sessions there may be, in all and for one principal, over all replicas as far as the others' leases say.
+//!
+//! A session that is adopted was let in before: it is counted, and never refused.
 
 use std::collections::HashMap;
-use std::sync::Mutex;
 use std::sync::atomic::{AtomicUsize, Ordering::Relaxed};
+use std::sync::{Arc, Mutex};
+use std::time::{Duration, Instant};
 
+use super::Sessions;
+use super::live::Attachment;
+use super::others::{Others, Tally, least_told};
 use super::sessions::OpenError;
 use crate::store::lock;
+use crate::store::shares::ShareKind;
+
+/// How often at most expired sessions are looked for to make place for a new one.
+const SWEEP_FOR_PLACE: Duration = Duration::from_secs(1);
 
 /// Counts the sessions of this replica, apart from the sessions themselves, so that many callers at once cannot pass
 /// the caps together.
 #[derive(Debug)]
 pub(super) struct Caps {
     count: AtomicUsize,
-    /// What other replicas hold, as their leases last said.
-    elsewhere: AtomicUsize,
+    others: Arc<Others>,
     per_principal: Mutex<HashMap<[u8; 32], usize>>,
     most: usize,
     most_per_principal: usize,
@@ -38,14 +47,18 @@ pub(super) struct HeldPlace<'a> {
 // === impl Caps ===
 
 impl Caps {
-    pub(super) fn new(most: usize, most_per_principal: usize) -> Self {
-        let (count, elsewhere) = (AtomicUsize::new(0), AtomicUsize::new(0));
-        Self { count, elsewhere, per_principal: Mutex::default(), most, most_per_principal }
+    pub(super) fn new(most: usize, most_per_principal: usize, others: Arc<Others>) -> Self {
+        let count = AtomicUsize::new(0);
+        Self { count, others, per_principal: Mutex::default(), most, most_per_principal }
     }
 
-    /// Takes what other replicas hold into account from now on.
-    pub(super) fn elsewhere(&self, sessions: usize) {
-        self.elsewhere.store(sessions, Relaxed);
+    /// Tells how many each principal has here.
+    pub(super) fn tell(&self, tally: &mut Tally) {
+        let least = least_told(self.most_per_principal);
+        let told = |(key, held): (&[u8; 32], &usize)| (*held >= least).then_some((*key, *held));
+        // The lock is not held while the largest are looked for.
+        let held: Vec<_> = lock(&self.per_principal).iter().filter_map(told).collect();
+        tally.add(ShareKind::Sessions, least, held);
     }
 
     /// Counts a session in, under both caps.
@@ -54,18 +67,19 @@ impl Caps {
     /// [`OpenError::Full`] and [`OpenError::PrincipalFull`]
     pub(super) fn take(&self, cap: PrincipalCap) -> Result<(), OpenError> {
         let here = self.count.fetch_add(1, Relaxed);
-        if here.saturating_add(self.elsewhere.load(Relaxed)) >= self.most {
+        if here.saturating_add(self.others.sessions()) >= self.most {
             self.count.fetch_sub(1, Relaxed);
             return Err(OpenError::Full);
         }
         if let PrincipalCap::Held(key) = cap {
+            let elsewhere = self.others.hold(ShareKind::Sessions, &key);
             let mut per_principal = lock(&self.per_principal);
-            let held = per_principal.entry(key).or_default();
-            if *held >= self.most_per_principal {
+            let held = per_principal.get(&key).copied().unwrap_or_default();
+            if held.saturating_add(elsewhere) >= self.most_per_principal {
                 self.count.fetch_sub(1, Relaxed);
                 return Err(OpenError::PrincipalFull);
             }
-            *held += 1;
+            per_principal.insert(key, held + 1);
         }
         Ok(())
     }
@@ -95,6 +109,30 @@ impl Caps {
                 }
             }
         }
+    }
+}
+
+// === impl Sessions ===
+
+impl<A: Attachment> Sessions<A> {
+    /// Counts a session in, under both caps; expired ones give way first, but are not looked for each time, so that
+    /// a flood at the cap stays cheap (case-I05).
+    pub(super) async fn take_place(&self, cap: PrincipalCap) -> Result<(), OpenError> {
+        let first_try = self.caps.take(cap);
+        if first_try.is_ok() || !self.sweep_is_due(Instant::now()) {
+            return first_try;
+        }
+        self.sweep().await;
+        self.caps.take(cap)
+    }
+
+    pub(super) fn sweep_is_due(&self, now: Instant) -> bool {
+        let mut swept = lock(&self.swept);
+        let due = swept.is_none_or(|last| now.duration_since(last) >= SWEEP_FOR_PLACE);
+        if due {
+            *swept = Some(now);
+        }
+        due
     }
 }
 

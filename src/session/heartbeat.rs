@@ -6,10 +6,11 @@ use tokio::time::sleep;
 
 use super::live::Attachment;
 use super::membership::{Company, Said};
+use super::others::{Others, Tally};
 use super::release::Absent;
 use super::tenure::Moment;
 use super::{Session, Sessions};
-use crate::store::leases::{Counts, Lease};
+use crate::store::leases::{Counts, Held, Lease};
 use crate::store::{StoreError, lock};
 
 /// How a heartbeat went.
@@ -47,26 +48,29 @@ impl PeersSeen {
 
 impl<A: Attachment> Sessions<A> {
     /// Takes or extends this replica's lease, and tells what it holds. Run by one task alone, one after the other.
-    pub async fn beat(&self, counts: Counts) -> Beat {
+    /// `counts` and `tally` are of what others count; sessions and streams are counted here.
+    pub async fn beat(&self, counts: Counts, mut tally: Tally) -> Beat {
         let Company::Peers(said) = &self.membership.company else { return Beat::Held };
-        let counts = Counts { sessions: self.len() as u64, ..counts };
-        match self.extend(said, counts).await {
+        let (sessions, streams) = (self.len() as u64, self.stream_places.open() as u64);
+        self.caps.tell(&mut tally);
+        let counts = Counts { sessions, streams, ..counts };
+        match self.extend(said, Held { counts, shares: self.others.shares(&tally) }).await {
             Ok(()) => Beat::Held,
             Err(error) => Beat::Missed(error),
         }
     }
 
-    async fn extend(&self, said: &Said, counts: Counts) -> Result<(), StoreError> {
+    async fn extend(&self, said: &Said, held: Held) -> Result<(), StoreError> {
         let lease = said.now();
         let tenure = &self.membership.tenure;
         let asked = Moment::now();
         let leases = &self.stores.leases;
-        let generation = match leases.extend(lease.replica.clone(), counts, tenure.lease()).await {
+        let generation = match leases.extend(lease.replica.clone(), held.clone(), tenure.lease()).await {
             Ok(generation) => generation,
             Err(StoreError::Gone) => {
                 tenure.lost();
                 let generation =
-                    leases.take(Lease { counts, ..Lease::clone(&lease) }, tenure.lease()).await?;
+                    leases.take(Lease { held: held.clone(), ..Lease::clone(&lease) }, tenure.lease()).await?;
                 said.wrote(lease);
                 generation
             }
@@ -85,15 +89,15 @@ impl<A: Attachment> Sessions<A> {
             self.reconcile(Absent::Forgotten).await?;
         }
         tenure.extended(asked, generation);
-        self.say_anew(said, counts).await?;
+        self.say_anew(said, held).await?;
         self.look_around().await
     }
 
     /// Writes what this replica says of itself, if that has changed: its lease, which was extended a moment ago, goes on.
-    async fn say_anew(&self, said: &Said, counts: Counts) -> Result<(), StoreError> {
+    async fn say_anew(&self, said: &Said, held: Held) -> Result<(), StoreError> {
         let (tenure, leases) = (&self.membership.tenure, &self.stores.leases);
         let Some(lease) = said.unwritten().filter(|_| tenure.is_held()) else { return Ok(()) };
-        leases.take(Lease { counts, ..Lease::clone(&lease) }, tenure.lease()).await?;
+        leases.take(Lease { held, ..Lease::clone(&lease) }, tenure.lease()).await?;
         said.wrote(lease);
         if !tenure.is_held() {
             // It may have run out before the store took this, and the next heartbeat would not see that.
@@ -119,11 +123,15 @@ impl<A: Attachment> Sessions<A> {
         let others: Arc<[Lease]> = all.into_iter().filter(|lease| lease.replica != own.replica).collect();
         let alike = others.iter().filter(|lease| lease.config_hash == own.config_hash).count();
         self.metrics.cluster().config_mismatch(others.len() - alike);
-        let elsewhere: u64 = others.iter().map(|lease| lease.counts.sessions).sum();
-        self.caps.elsewhere(usize::try_from(elsewhere).unwrap_or(usize::MAX));
+        self.others.hear(&others);
         *lock(&self.peers) = PeersSeen { others, alike };
         self.routes.forget_old();
         Ok(())
+    }
+
+    /// What the others hold, for caps and quotas that hold over all replicas.
+    pub fn others(&self) -> Arc<Others> {
+        self.others.clone()
     }
 
     /// What the last heartbeat showed of the other replicas.

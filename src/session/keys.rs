@@ -12,13 +12,17 @@ use super::SessionId;
 use super::implicit::ImplicitKey;
 use crate::store::SessionKey;
 use crate::store::seal::SealKey;
+use crate::store::shares::{ShareKey, ShareKind};
 
 /// What this use of a cluster key is told apart by.
 const PURPOSE: &[u8] = b"mcpgate session\0";
 /// The same for implicit sessions, which have no id that anybody else knows.
 const IMPLICIT: &[u8] = b"mcpgate implicit session\0";
 
-/// Names sessions in the store.
+/// The same for whose a share is in a lease.
+const SHARE: &[u8] = b"mcpgate share\0";
+
+/// Names sessions in the store, and whose shares are in leases.
 pub struct SessionKeys(ArcSwap<Vec<hmac::Key>>);
 
 // === impl SessionKeys ===
@@ -61,6 +65,21 @@ impl SessionKeys {
         }
         keys.iter().map(|key| sign(key, IMPLICIT, &whom)).collect()
     }
+
+    /// How this replica names whose a share is.
+    pub(super) fn of_own_share(&self, kind: ShareKind, whose: &[u8]) -> ShareKey {
+        let text = share(kind, whose);
+        short(&self.0.load().first().map_or_else(|| digest_of(&text), |key| sign(key, SHARE, &text)))
+    }
+
+    /// How any replica may name it.
+    pub(super) fn of_share(&self, kind: ShareKind, whose: &[u8]) -> Vec<ShareKey> {
+        let (keys, text) = (self.0.load(), share(kind, whose));
+        if keys.is_empty() {
+            return vec![short(&digest_of(&text))];
+        }
+        keys.iter().map(|key| short(&sign(key, SHARE, &text))).collect()
+    }
 }
 
 impl fmt::Debug for SessionKeys {
@@ -94,6 +113,16 @@ fn digest_of(text: &[u8]) -> SessionKey {
     let mut name = [0; 32];
     name.copy_from_slice(digest::digest(&digest::SHA256, text).as_ref());
     SessionKey(name)
+}
+
+fn share(kind: ShareKind, whose: &[u8]) -> Vec<u8> {
+    [&[kind.code()], whose].concat()
+}
+
+/// Enough of a name to tell those of one deployment apart.
+fn short(name: &SessionKey) -> ShareKey {
+    let [a, b, c, d, e, f, g, h, ..] = name.0;
+    ShareKey([a, b, c, d, e, f, g, h])
 }
 
 /// Whom an implicit session is for, as bytes that stand for nobody else. Those for one call only are not stored.

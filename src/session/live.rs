@@ -54,6 +54,16 @@ impl Binding {
     }
 }
 
+/// How a session came to this replica.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Arrival {
+    /// It began here.
+    New,
+    /// Another owned it before: its caller was let in then, and what it goes on with is not refused for what others
+    /// hold, which may be what is left of that owner.
+    HandedOver,
+}
+
 /// What the caller said in `initialize`.
 #[derive(Clone, Debug)]
 pub struct Greeting {
@@ -244,6 +254,14 @@ impl<A> Session<A> {
         match &self.place {
             Place::Named(key, _) => Some((key, self.epoch)),
             Place::Implicit(..) => self.owned.get().map(|owned| (&owned.key, owned.epoch)),
+        }
+    }
+
+    /// How it came here.
+    pub fn arrival(&self) -> Arrival {
+        match self.stored() {
+            Some((_, epoch)) if epoch > Epoch::FIRST => Arrival::HandedOver,
+            Some(_) | None => Arrival::New,
         }
     }
 

@@ -7,6 +7,7 @@ use super::event::{EventId, IdText, StreamId};
 use super::journal::Hold;
 use super::log::EventKind;
 use super::stream::{Ending, Phase, StreamRole};
+use super::stream_places::StreamPlace;
 use super::streams::{Numbering, Streams};
 use crate::protocol::sse::encode;
 use crate::store::lock;
@@ -23,6 +24,8 @@ pub struct Reader {
     id: ReaderId,
     role: StreamRole,
     opened: bool,
+    /// Its place among the long-lived streams, if it takes one.
+    place: Option<StreamPlace>,
 }
 
 /// What a reader got.
@@ -38,7 +41,14 @@ pub enum Step {
 
 impl Reader {
     pub(super) fn new(streams: Arc<Streams>, stream: StreamId, id: ReaderId, role: StreamRole) -> Self {
-        Self { streams, stream, id, role, opened: false }
+        Self { streams, stream, id, role, opened: false, place: None }
+    }
+
+    /// The same, holding a place until it is dropped.
+    #[must_use]
+    pub fn holding(mut self, place: StreamPlace) -> Self {
+        self.place = Some(place);
+        self
     }
 
     /// The stream it reads.

@@ -14,18 +14,17 @@ use super::implicit::{ImplicitKey, ImplicitSessions, Opened};
 use super::live::{Attachment, Binding, Greeting, Place};
 use super::log::Budget;
 use super::membership::{Company, Membership};
+use super::others::Others;
 use super::routes::Routes;
+use super::stream_places::StreamPlaces;
 use super::tenure::Tenure;
 use super::{Journal, PlainStreams, Session, SessionId, Streams};
 use crate::settings::{SessionSettings, StreamSettings};
 use crate::store::change_bus::Changed;
 use crate::store::sessions::Change;
-use crate::store::{Epoch, Lifetime, Record, Registry, ReplicaId, SessionKey, StoreError, Stores, lock};
+use crate::store::{Epoch, Lifetime, Record, Registry, ReplicaId, SessionKey, StoreError, Stores};
 use crate::telemetry::Metrics;
 use crate::telemetry::metrics::cluster::Transfer;
-
-/// How often at most expired sessions are looked for to make place for a new one.
-const SWEEP_FOR_PLACE: Duration = Duration::from_secs(1);
 
 /// How long the sweep waits for one session's events to be stored, before what stands behind them is.
 const CURSORS_WITHIN: Duration = Duration::from_millis(50);
@@ -36,10 +35,12 @@ pub struct Sessions<A> {
     pub(super) by_store_name: ByStoreName<A>,
     implicit: ImplicitSessions<A>,
     pub(super) caps: Caps,
+    pub(super) stream_places: StreamPlaces,
+    pub(super) others: Arc<Others>,
     /// Numbers the implicit sessions that are for one call only.
     alone: AtomicU64,
     /// When expired sessions were last looked for because there was no place.
-    swept: Mutex<Option<Instant>>,
+    pub(super) swept: Mutex<Option<Instant>>,
     pub(super) stores: Stores,
     pub(super) membership: Membership,
     pub(super) routes: Routes,
@@ -95,11 +96,14 @@ impl<A: Attachment> Sessions<A> {
         tasks: TaskTracker,
         metrics: Arc<Metrics>,
     ) -> Self {
+        let others = Arc::new(Others::new(membership.keys.clone()));
         Self {
             live: Registry::new(),
             by_store_name: ByStoreName::new(),
             implicit: ImplicitSessions::new(&settings),
-            caps: Caps::new(settings.max, settings.max_per_principal),
+            caps: Caps::new(settings.max, settings.max_per_principal, others.clone()),
+            stream_places: StreamPlaces::new(streams.max, others.clone()),
+            others,
             alone: AtomicU64::new(0),
             swept: Mutex::default(),
             stores,
@@ -467,26 +471,6 @@ impl<A: Attachment> Sessions<A> {
         } else {
             None
         }
-    }
-
-    /// Counts a session in, under both caps; expired ones give way first, but are not looked for each time, so that
-    /// a flood at the cap stays cheap (case-I05).
-    async fn take_place(&self, cap: PrincipalCap) -> Result<(), OpenError> {
-        let first_try = self.caps.take(cap);
-        if first_try.is_ok() || !self.sweep_is_due(Instant::now()) {
-            return first_try;
-        }
-        self.sweep().await;
-        self.caps.take(cap)
-    }
-
-    fn sweep_is_due(&self, now: Instant) -> bool {
-        let mut swept = lock(&self.swept);
-        let due = swept.is_none_or(|last| now.duration_since(last) >= SWEEP_FOR_PLACE);
-        if due {
-            *swept = Some(now);
-        }
-        due
     }
 }
 

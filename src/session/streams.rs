@@ -324,11 +324,6 @@ impl Streams {
         lock(&self.inner).streams.values().any(|s| s.is_attended())
     }
 
-    /// How many connections go on reading.
-    pub fn readers(&self) -> usize {
-        lock(&self.inner).streams.values().filter(|s| s.is_attended()).count()
-    }
-
     /// Events dropped from full logs since last asked.
     pub fn take_dropped(&self) -> u64 {
         std::mem::take(&mut lock(&self.inner).dropped)

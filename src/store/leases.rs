@@ -5,6 +5,7 @@
 
 use std::time::Duration;
 
+use super::shares::Shares;
 use super::{ReplicaId, Stored};
 
 /// What a replica says of itself.
@@ -22,16 +23,26 @@ pub struct Lease {
     pub formats: (u16, u16),
     /// Tells configs apart.
     pub config_hash: [u8; 32],
-    /// What it holds at the moment. Counts vanish with the lease, so none needs a decrement to be right.
-    pub counts: Counts,
+    /// What it holds at the moment.
+    pub held: Held,
 }
 
-/// What a replica holds at the moment.
+/// What a replica holds at the moment, as its last heartbeat said. It vanishes with the lease, so nothing needs a
+/// decrement to be right.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Held {
+    /// In all.
+    pub counts: Counts,
+    /// By whose it is, of what all replicas together are held to.
+    pub shares: Shares,
+}
+
+/// How much of each a replica holds.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Counts {
     /// Sessions it owns.
     pub sessions: u64,
-    /// Open streams to callers.
+    /// Open long-lived streams to callers: standalone GETs of sessions, and listens that their callers opened here.
     pub streams: u64,
     /// Running exchanges.
     pub exchanges: u64,
@@ -64,7 +75,7 @@ pub trait Leases: Send + Sync {
     fn take(&self, lease: Lease, time: Duration) -> Stored<'_, Generation>;
     /// Extends a lease that is held; never takes one. `Gone`: it was lost, and the epoch of every session must be
     /// verified before it is served again.
-    fn extend(&self, replica: ReplicaId, counts: Counts, time: Duration) -> Stored<'_, Generation>;
+    fn extend(&self, replica: ReplicaId, held: Held, time: Duration) -> Stored<'_, Generation>;
     /// Gives a lease up, at a replica's end.
     fn give_up(&self, replica: ReplicaId) -> Stored<'_, ()>;
     /// The lease of one replica, if it is held.

@@ -1,4 +1,4 @@
-//! What holds over all replicas: caps, time limits, ends.
+//! What holds over all replicas: the cap on sessions, time limits, ends.
 
 use std::time::Duration;
 
@@ -8,7 +8,7 @@ use serde_json::json;
 use crate::client::{init, request, tool};
 use crate::gateway::{Setup, TestGateway};
 use crate::http_server::{Answer, HttpServer, rpc};
-use crate::replicas::{Cluster, LEASE};
+use crate::replicas::Cluster;
 
 fn at(server: &HttpServer) -> Setup {
     TestGateway::new().http("u1", server.url())
@@ -24,13 +24,12 @@ async fn the_cap_on_sessions_holds_over_all_replicas() {
     let second = cluster.replica(few()).await;
     let a = first.gateway.client("/mcp").initialize("2025-11-25").await;
     let _b = first.gateway.client("/mcp").initialize("2025-11-25").await;
-    // Told by the next heartbeat.
-    tokio::time::sleep(LEASE).await;
+    first.tells(&[&second]).await;
     let _c = second.gateway.client("/mcp").initialize("2025-11-25").await;
     let refused = second.gateway.client("/mcp").post(&init("2025-11-25", json!({}))).await;
     assert_eq!(refused.status, StatusCode::SERVICE_UNAVAILABLE);
     assert_eq!(a.delete().await, StatusCode::NO_CONTENT);
-    tokio::time::sleep(LEASE).await;
+    first.tells(&[&second]).await;
     second.gateway.client("/mcp").initialize("2025-11-25").await;
 }
 

@@ -6,7 +6,7 @@ use std::time::Duration;
 
 use mcpgate::store::change_bus::Changed;
 use mcpgate::store::event_log::{EntryId, LogEntry};
-use mcpgate::store::leases::{Counts, Generation, Lease};
+use mcpgate::store::leases::{Generation, Held, Lease};
 use mcpgate::store::sessions::Change;
 use mcpgate::store::{
     ChangeBus, Epoch, EventLog, Leases, Record, ReplicaId, SessionKey, SessionStore, StoreError, Stored,
@@ -20,6 +20,10 @@ pub(crate) struct Way {
     cut: AtomicBool,
     /// How many times it was told where a stream stands.
     cursors: watch::Sender<usize>,
+    /// How many times its replica told what it holds.
+    beats: watch::Sender<usize>,
+    /// How many times it asked what the others hold.
+    looks: watch::Sender<usize>,
 }
 
 // === impl Way ===
@@ -27,7 +31,8 @@ pub(crate) struct Way {
 impl Way {
     /// A way to `store`.
     pub(crate) fn to(store: &Stores) -> Arc<Self> {
-        Arc::new(Self { store: store.clone(), cut: AtomicBool::new(false), cursors: watch::Sender::new(0) })
+        let [cursors, beats, looks] = [(); 3].map(|()| watch::Sender::new(0));
+        Arc::new(Self { store: store.clone(), cut: AtomicBool::new(false), cursors, beats, looks })
     }
 
     /// The store as it is reached on this way.
@@ -47,10 +52,29 @@ impl Way {
         tokio::time::timeout(Duration::from_secs(10), told).await.expect("a cursor in time").unwrap();
     }
 
+    /// Waits until the store was told what the replica holds at this moment, or later.
+    pub(crate) async fn until_told(&self) {
+        // The next heartbeat may have begun.
+        twice_more(&self.beats).await;
+    }
+
+    /// Waits until the replica goes by what the others hold at this moment, or later.
+    pub(crate) async fn until_heard(&self) {
+        // When the second begins, the first is done.
+        twice_more(&self.looks).await;
+    }
+
     /// What a store in memory does is done when it is asked.
     fn or_cut<'a, T: Send + 'a>(&self, stored: impl FnOnce() -> Stored<'a, T>) -> Stored<'a, T> {
         if self.cut.load(Relaxed) { Box::pin(async { Err(StoreError::Unreachable) }) } else { stored() }
     }
+}
+
+async fn twice_more(count: &watch::Sender<usize>) {
+    let mut count = count.subscribe();
+    let wanted = *count.borrow() + 2;
+    let reached = count.wait_for(|count| *count >= wanted);
+    tokio::time::timeout(Duration::from_secs(10), reached).await.expect("a heartbeat in time").unwrap();
 }
 
 impl SessionStore for Way {
@@ -110,8 +134,9 @@ impl Leases for Way {
         self.or_cut(|| self.store.leases.take(lease, time))
     }
 
-    fn extend(&self, replica: ReplicaId, counts: Counts, time: Duration) -> Stored<'_, Generation> {
-        self.or_cut(|| self.store.leases.extend(replica, counts, time))
+    fn extend(&self, replica: ReplicaId, held: Held, time: Duration) -> Stored<'_, Generation> {
+        self.beats.send_modify(|beats| *beats += 1);
+        self.or_cut(|| self.store.leases.extend(replica, held, time))
     }
 
     fn give_up(&self, replica: ReplicaId) -> Stored<'_, ()> {
@@ -123,6 +148,7 @@ impl Leases for Way {
     }
 
     fn all(&self) -> Stored<'_, Vec<Lease>> {
+        self.looks.send_modify(|looks| *looks += 1);
         self.or_cut(|| self.store.leases.all())
     }
 }

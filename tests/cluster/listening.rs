@@ -11,7 +11,8 @@ use rustix::process::Signal;
 use serde_json::{Value, json};
 
 use crate::binary::Binary;
-use crate::client::{SOON, Stream, tool};
+use crate::caps::is_refused;
+use crate::client::{SOON, Stream, request, tool};
 use crate::gateway::TestGateway;
 use crate::http_server::{Answer, Feed, HttpServer, discovered, http, message, rpc};
 use crate::kit::{LEGACY, ModernClient, auto, modern};
@@ -245,20 +246,24 @@ async fn closing_a_listen_ends_what_the_owner_has_of_it() {
     assert_eq!(keeper.server.count(rpc("initialize")), 1, "at the owner's server");
 }
 
-/// A listen counts where it is: what the owner has of those elsewhere takes no place from its own, nor they from each
-/// other.
+/// A listen counts where it is, for its principal over all replicas: what the owner has of those elsewhere takes no place.
 #[tokio::test]
 async fn a_listen_counts_once_for_its_principal() {
     let (keeper, cluster) = (Keeper::start().await, Cluster::steady());
-    let [a, b, c] = keeper.replicas_with(&cluster, |s| s.limits.listens_per_principal = 1).await;
+    let [a, b, c] = keeper.replicas_with(&cluster, |s| s.limits.listens_per_principal = 3).await;
     call(&a).await;
     let mut all_three = Vec::new();
     for (replica, n) in [&b, &c, &a].into_iter().zip(1..) {
         all_three.push(Listen::open(at(replica), json!(n), all()).await);
     }
+    a.tells(&[&b, &c]).await;
+    b.tells(&[&a, &c]).await;
+    c.tells(&[&a, &b]).await;
     for replica in [&a, &b, &c] {
         let more = at(replica).request(9, "subscriptions/listen", json!({ "notifications": all() }));
-        assert_eq!(at(replica).post(&more).await.status, StatusCode::TOO_MANY_REQUESTS);
+        let refused = at(replica).post(&more).await;
+        assert_eq!(refused.status, StatusCode::TOO_MANY_REQUESTS);
+        assert_eq!(refused.json().await["error"]["data"]["mcpgate"]["reason"], "too_many_listens");
     }
     keeper.tell_updated("x:1").await;
     for listen in &mut all_three {
@@ -266,6 +271,40 @@ async fn a_listen_counts_once_for_its_principal() {
     }
     assert_eq!(keeper.server.count(rpc("resources/subscribe")), 1);
     assert_eq!(keeper.server.count(rpc("initialize")), 1);
+    // One that is closed makes room everywhere.
+    drop(all_three.remove(0));
+    b.gateway.until(r#"mcpgate_sse_streams_active{kind="listen"}"#, |open| open == 0.0).await;
+    b.tells(&[&a, &c]).await;
+    Listen::open(at(&c), json!(4), all()).await;
+}
+
+/// Long-lived streams of both eras count together, over all replicas: a GET where its session is owned, a listen where
+/// its caller opened it, and not what its owner has of it. What a POST became is none of them.
+#[tokio::test]
+async fn long_lived_streams_are_held_to_their_cap_over_all_replicas() {
+    let (keeper, cluster) = (Keeper::start().await, Cluster::steady());
+    let [a, b] = keeper.replicas_with(&cluster, |s| s.streams.max = 2).await;
+    call(&a).await;
+    let legacy = a.gateway.client("/servers/u1/mcp").initialize(LEGACY).await;
+    let other = a.gateway.client("/servers/u1/mcp").initialize(LEGACY).await;
+    let get = b.caller(&legacy).open_get().await;
+    a.tells(&[&b]).await;
+    let _listen = Listen::open(at(&b), json!(1), all()).await;
+    b.tells(&[&a]).await;
+    for replica in [&a, &b] {
+        let refused = replica.caller(&other).send(Method::GET, "").await;
+        is_refused(refused, StatusCode::SERVICE_UNAVAILABLE, "too_many_streams").await;
+        let more = at(replica).request(9, "subscriptions/listen", json!({ "notifications": all() }));
+        let refused = at(replica).post(&more).await;
+        is_refused(refused, StatusCode::SERVICE_UNAVAILABLE, "too_many_streams").await;
+    }
+    let calling = request(3, "tools/call", tool("echo", json!({})));
+    let streamed = other.clone().header("accept", "text/event-stream").post(&calling).await;
+    assert!(streamed.is_stream(), "a POST is not refused");
+    assert!(streamed.response().await["result"].is_object());
+    drop(get);
+    a.gateway.until(r#"mcpgate_sse_streams_active{kind="get"}"#, |open| open == 0.0).await;
+    other.open_get().await;
 }
 
 /// A listen makes its replica the owner of a session that is nobody's: calls come to the same one.

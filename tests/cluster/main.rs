@@ -13,6 +13,14 @@
 mod binary;
 #[path = "../support/client.rs"]
 mod client;
+#[path = "../auth/support.rs"]
+#[allow(
+    dead_code,
+    unreachable_pub,
+    clippy::new_ret_no_self,
+    reason = "another area's keys and tokens; a part of them is used here"
+)]
+mod credentials;
 #[path = "../support/fleet.rs"]
 mod fleet;
 #[path = "../support/gateway.rs"]
@@ -31,6 +39,7 @@ mod kit;
 mod addresses;
 mod adopting;
 mod bounds;
+mod caps;
 mod cut_store;
 mod draining;
 mod edges;

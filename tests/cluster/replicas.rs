@@ -78,6 +78,12 @@ impl Cluster {
 // === impl Replica ===
 
 impl Replica {
+    /// Waits until `others` go by what this replica holds at this moment.
+    pub(crate) async fn tells(&self, others: &[&Self]) {
+        self.way.until_told().await;
+        futures_util::future::join_all(others.iter().map(|other| other.way.until_heard())).await;
+    }
+
     /// The same caller at this replica: with its session, at another address.
     pub(crate) fn caller(&self, client: &Client) -> Client {
         client.clone().via(self.gateway.address)

@@ -2,7 +2,7 @@
 
 use std::time::{Duration, Instant};
 
-use http::StatusCode;
+use http::{Method, StatusCode};
 use serde_json::json;
 
 use crate::client::{Client, init, request, tool};
@@ -138,4 +138,25 @@ async fn a_session_is_held_to_its_running_requests() {
         assert_eq!(answer.response().await["result"]["content"], json!([]));
     }
     assert_eq!(client.call(4, "ping", json!({})).await["result"], json!({}));
+}
+
+/// A GET too many is 503, and told when to come back; one that goes on is not refused, and one that ends makes room.
+#[tokio::test]
+async fn long_lived_streams_are_held_to_their_cap() {
+    let gateway = TestGateway::new().with(|s| s.streams.max = 1).start().await;
+    let a = gateway.client("/mcp").initialize("2025-11-25").await;
+    let b = gateway.client("/mcp").initialize("2025-11-25").await;
+    let mut open = a.open_get().await;
+    open.event().await.expect("the priming event");
+    let refused = b.send(Method::GET, "").await;
+    assert_eq!(refused.status, StatusCode::SERVICE_UNAVAILABLE);
+    assert!(refused.header("retry-after").is_some());
+    let refused = refused.json().await;
+    let said = &refused["error"]["data"]["mcpgate"];
+    assert_eq!((&said["reason"], &said["retryable"]), (&json!("too_many_streams"), &json!(true)));
+    let again = a.resume(open.last_id.as_deref().expect("an id")).await;
+    assert_eq!(again.status, StatusCode::OK, "it was let in before");
+    drop((open, again));
+    gateway.until(r#"mcpgate_sse_streams_active{kind="get"}"#, |open| open == 0.0).await;
+    b.open_get().await;
 }

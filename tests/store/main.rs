@@ -81,6 +81,8 @@ macro_rules! all_promises {
             leases:
                 a_lease_is_found_while_it_is_held,
                 a_heartbeat_extends_and_never_takes,
+                what_a_replica_holds_by_key_is_found_with_its_lease,
+                the_most_shares_are_kept,
                 a_lease_runs_out_by_itself,
                 a_lease_that_is_given_up_is_gone,
                 a_new_start_is_a_new_lease;

@@ -1,18 +1,22 @@
-//! How many listens each principal has open, held to `limits.listensPerPrincipal`.
+//! How many listens each principal has open, held to `limits.listensPerPrincipal` over all replicas.
 //!
 //! A listen counts among its principal's where its caller opened it. What this replica contributes to one at another
-//! counts apart, by that replica, so that it takes no place from callers and is held to the same bound.
+//! counts apart, by that replica, so that it takes no place from callers and is held to the same bound;
+//! other replicas are not told of it.
 
 use std::collections::HashMap;
 use std::sync::{Arc, Mutex};
 
 use crate::relay::Caller;
 use crate::session::PrincipalCap;
+use crate::session::others::{Others, Tally, least_told};
+use crate::store::shares::ShareKind;
 use crate::store::{ReplicaId, lock};
 
 /// The listens of each principal, counted.
 pub(in crate::relay) struct ListenPlaces {
     most: usize,
+    others: Arc<Others>,
     taken: Arc<Mutex<Taken>>,
 }
 
@@ -30,8 +34,8 @@ pub(super) struct ListenPlace {
 // === impl ListenPlaces ===
 
 impl ListenPlaces {
-    pub(in crate::relay) fn new(most: usize) -> Self {
-        Self { most, taken: Arc::default() }
+    pub(in crate::relay) fn new(most: usize, others: Arc<Others>) -> Self {
+        Self { most, others, taken: Arc::default() }
     }
 
     /// A place for one more listen of a caller, which is at the replica `at` if not here, if it may have one.
@@ -41,14 +45,26 @@ impl ListenPlaces {
             PrincipalCap::Held(key) => key,
             PrincipalCap::Exempt => caller.binding,
         };
+        let elsewhere = if at.is_none() { self.others.hold(ShareKind::Listens, &principal) } else { 0 };
         let mut taken = lock(&self.taken);
         let counted = (principal, at.cloned());
-        let count = taken.entry(counted.clone()).or_default();
-        if *count >= self.most {
+        let count = taken.get(&counted).copied().unwrap_or_default();
+        if count.saturating_add(elsewhere) >= self.most {
             return None;
         }
-        *count += 1;
+        taken.insert(counted.clone(), count + 1);
         Some(ListenPlace { counted, taken: self.taken.clone() })
+    }
+
+    /// Tells how many each principal has here.
+    pub(in crate::relay) fn tell(&self, tally: &mut Tally) {
+        let least = least_told(self.most);
+        let told = |((principal, at), held): (&Counted, &usize)| {
+            (at.is_none() && *held >= least).then_some((*principal, *held))
+        };
+        // The lock is not held while the largest are looked for.
+        let held: Vec<_> = lock(&self.taken).iter().filter_map(told).collect();
+        tally.add(ShareKind::Listens, least, held);
     }
 }
 

@@ -5,12 +5,13 @@ use std::sync::atomic::{AtomicBool, AtomicUsize};
 use super::*;
 use crate::protocol::capability::CapabilityClass;
 use crate::protocol::revision::Revision;
+use crate::session::Tally;
 use crate::session::heartbeat::Beat;
 use crate::session::keys::SessionKeys;
 use crate::session::tenure::Tenure;
 use crate::session::{AdoptError, Adoptable, Located, Unlocated};
 use crate::store::change_bus::Changed;
-use crate::store::leases::{Counts, Lease};
+use crate::store::leases::{Counts, Held, Lease};
 use crate::store::{MemoryStore, SessionKey, SessionStore, Stored};
 
 /// Remembers that its session ended.
@@ -225,7 +226,7 @@ fn replica(stores: &Stores, name: &str) -> Sessions<Ended> {
         proof: [0; 32],
         formats: (1, 1),
         config_hash: [0; 32],
-        counts: Counts::default(),
+        held: Held::default(),
     };
     let membership = Membership::among_peers(said, Tenure::new(LEASE), Arc::new(SessionKeys::new(&[])));
     let settings = SessionSettings::default();
@@ -235,7 +236,7 @@ fn replica(stores: &Stores, name: &str) -> Sessions<Ended> {
 /// Beats until `sessions` may adopt.
 async fn may_adopt(sessions: &Sessions<Ended>) {
     while !sessions.membership.tenure.may_adopt() {
-        sessions.beat(Counts::default()).await;
+        sessions.beat(Counts::default(), Tally::default()).await;
         tokio::time::sleep(LEASE / 10).await;
     }
 }
@@ -268,7 +269,7 @@ struct Lapsed {
 async fn lapsed() -> Lapsed {
     let stores = Stores::memory();
     let (a, b) = (replica(&stores, "a"), replica(&stores, "b"));
-    a.beat(Counts::default()).await;
+    a.beat(Counts::default(), Tally::default()).await;
     let session = open(&a, 1).await.expect("opened");
     may_adopt(&b).await;
     stores.leases.give_up(ReplicaId("a".into())).await.expect("given up");
@@ -282,7 +283,7 @@ async fn lapsed() -> Lapsed {
 #[tokio::test]
 async fn an_owner_that_is_back_is_not_adopted_from() {
     let Lapsed { a, b, session, found } = lapsed().await;
-    assert_eq!(a.beat(Counts::default()).await, Beat::Held);
+    assert_eq!(a.beat(Counts::default(), Tally::default()).await, Beat::Held);
     assert_eq!(adopt(&b, &session, found).await, Err(AdoptError::Raced));
     assert!(a.find(&session.id, &binding(1)).await.is_some());
     assert!(matches!(b.locate(&session.id, &binding(1), None).await, Ok(Located::At(_))));
@@ -308,16 +309,16 @@ async fn an_owner_hears_that_it_is_none_any_more() {
 async fn a_lease_that_is_back_is_counted_on_once_sessions_were_looked_after() {
     let stores = Stores::memory();
     let a = replica(&stores, "a");
-    a.beat(Counts::default()).await;
+    a.beat(Counts::default(), Tally::default()).await;
     let (ended, kept) = (open(&a, 1).await.expect("opened"), open(&a, 2).await.expect("opened"));
     let name = |session: &Session<Ended>| session.store_key().cloned().expect("a name");
     stores.leases.give_up(ReplicaId("a".into())).await.expect("given up");
     stores.sessions.remove(name(&ended)).await.expect("removed").expect("a record");
-    assert_eq!(a.beat(Counts::default()).await, Beat::Held);
+    assert_eq!(a.beat(Counts::default(), Tally::default()).await, Beat::Held);
     assert!(a.membership.tenure.is_held() && ended.ended.is_cancelled() && !kept.ended.is_cancelled());
     while a.membership.tenure.is_forgetful() {
         tokio::time::sleep(LEASE / 10).await;
-        a.beat(Counts::default()).await;
+        a.beat(Counts::default(), Tally::default()).await;
     }
     // Between two heartbeats it is not to be told from a store that lost what it held.
     stores.leases.give_up(ReplicaId("a".into())).await.expect("given up");

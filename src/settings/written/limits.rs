@@ -30,8 +30,8 @@ pub struct Limits {
     /// gets an error to its question. Of one session, half of `inFlightPerSession`.
     #[schemars(range(min = 1))]
     pub parked_per_tenant: u32,
-    /// Open `subscriptions/listen` streams of one principal; over it 429 with `Retry-After`. All anonymous callers from
-    /// elsewhere count as one, and so do those on loopback.
+    /// Open `subscriptions/listen` streams of one principal, over all replicas; over it 429 with `Retry-After`. All
+    /// anonymous callers from elsewhere count as one, and so do those on loopback.
     #[schemars(range(min = 1))]
     pub listens_per_principal: u32,
 }

@@ -78,7 +78,7 @@ pub struct Shared {
 #[derive(Clone, Copy, Debug, Deserialize, Serialize, JsonSchema)]
 #[serde(rename_all = "camelCase", deny_unknown_fields, default)]
 pub struct Pool {
-    /// How many may run at once; at the cap a call that needs another gets an error.
+    /// How many may run at once, over all replicas; at the cap a call that needs another gets an error.
     #[schemars(range(min = 1))]
     pub max: u32,
     /// How many one caller without a session may have at once, for a server that keeps no state between calls: a

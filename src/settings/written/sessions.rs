@@ -16,12 +16,14 @@ pub struct Sessions {
     pub implicit_idle: Span,
     /// A session ends after this in any case.
     pub max_age: Span,
-    /// How many may live in this process; at the cap `initialize` gets 503 with `Retry-After`. What is kept for
-    /// callers without a session id is counted apart: at the same cap what nobody used for longest gives way.
+    /// How many may live, over all replicas; at the cap `initialize` gets 503 with `Retry-After`. What is kept for
+    /// callers without a session id is counted apart, by each replica: at the same cap what nobody used for longest
+    /// gives way.
     #[schemars(range(min = 1))]
     pub max: u32,
-    /// How many one caller may have; at the cap 429 with `Retry-After`. Not for anonymous callers on loopback. All
-    /// anonymous callers from elsewhere count as one, and of those without a session id each running request counts.
+    /// How many one caller may have, over all replicas; at the cap 429 with `Retry-After`. Not for anonymous callers on
+    /// loopback. All anonymous callers from elsewhere count as one, and of those without a session id each running
+    /// request counts, by each replica.
     #[schemars(range(min = 1))]
     pub max_per_principal: u32,
 }

@@ -19,6 +19,10 @@ pub struct Streams {
     pub retention: Span,
     /// How long a caller is told to wait before it comes back to a stream.
     pub retry: Span,
+    /// Long-lived streams over all replicas: the standalone GETs of sessions, and `subscriptions/listen`. Over it 503
+    /// with `Retry-After`. A POST that became a stream is none: `limits.inFlightPerSession` bounds those.
+    #[schemars(range(min = 1))]
+    pub max: u32,
     /// Events kept per session; at the cap the least valuable go first.
     #[schemars(range(min = 1))]
     pub max_events: u32,
@@ -40,6 +44,7 @@ impl Default for Streams {
             keep_alive: Span(default.keep_alive),
             retention: Span(default.retention),
             retry: Span(default.retry),
+            max: count(default.max),
             max_events: count(default.max_events),
             max_bytes: Size(default.max_bytes),
             max_event: Size(default.max_event),
@@ -55,6 +60,7 @@ impl From<Streams> for StreamSettings {
             keep_alive: written.keep_alive.0,
             retention: written.retention.0,
             retry: written.retry.0,
+            max: written.max as usize,
             max_events: written.max_events as usize,
             max_bytes: written.max_bytes.0,
             max_event: written.max_event.0,

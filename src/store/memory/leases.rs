@@ -7,7 +7,7 @@ use std::time::Duration;
 use tokio::time::Instant;
 
 use super::done;
-use crate::store::leases::{Counts, Generation, Lease, Leases};
+use crate::store::leases::{Generation, Held, Lease, Leases};
 use crate::store::{ReplicaId, StoreError, Stored, lock};
 
 /// Leases in this process's memory.
@@ -53,10 +53,10 @@ impl Leases for MemoryLeases {
         done(Ok(self.generation()))
     }
 
-    fn extend(&self, replica: ReplicaId, counts: Counts, time: Duration) -> Stored<'_, Generation> {
+    fn extend(&self, replica: ReplicaId, now: Held, time: Duration) -> Stored<'_, Generation> {
         done(self.with(|held| {
             let (lease, end) = held.get_mut(&replica).ok_or(StoreError::Gone)?;
-            lease.counts = counts;
+            lease.held = now;
             *end = Instant::now() + time;
             Ok(self.generation())
         }))

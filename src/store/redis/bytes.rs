@@ -114,6 +114,11 @@ impl<'a> Reader<'a> {
         }
     }
 
+    /// Whether nothing is left.
+    pub(super) fn is_at_end(&self) -> bool {
+        self.0.is_empty()
+    }
+
     /// Nothing may be left: a longer value is one of another format.
     pub(super) fn end(self) -> Result<(), StoreError> {
         if self.0.is_empty() { Ok(()) } else { Err(StoreError::Unreadable) }

@@ -10,7 +10,8 @@ use uuid::Uuid;
 use super::bytes::{FORMAT, Reader, Writer};
 use super::fields::millis;
 use super::{Connection, Why, reply, scripts};
-use crate::store::leases::{Counts, Generation, Lease, Leases};
+use crate::store::leases::{Counts, Generation, Held, Lease, Leases};
+use crate::store::shares::{Share, ShareKey, ShareKind, Shares};
 use crate::store::{ReplicaId, StoreError, Stored};
 use crate::telemetry::metrics::StoreOperation;
 
@@ -47,12 +48,20 @@ impl RedisLeases {
     async fn held(&self, replica: ReplicaId) -> Result<Option<Lease>, StoreError> {
         let operation = StoreOperation::Leases;
         let mut command = cmd("HMGET");
-        command.arg(self.connection.keys.lease(&replica)).arg("d").arg("c");
+        command.arg(self.connection.keys.lease(&replica)).arg("d").arg("c").arg("s");
         let answer = self.connection.command(operation, &command).await?;
         let parts = reply::list(answer).map_err(|why| self.connection.unexpected(operation, why))?;
         let mut parts = parts.into_iter().map(reply::bytes);
         let (Some(Some(said)), Some(Some(counts))) = (parts.next(), parts.next()) else { return Ok(None) };
-        let read = read(replica, &said, &counts);
+        // An older version writes no shares.
+        let shares =
+            parts.next().flatten().map_or_else(|| Ok(Shares::default()), |shares| read_shares(&shares));
+        let shares = shares.unwrap_or_else(|_| {
+            // Caps are all that is missed of a lease whose shares cannot be read.
+            self.connection.unreadable(operation);
+            Shares::default()
+        });
+        let read = read(replica, &said, &counts, shares);
         if read.is_err() {
             self.connection.unreadable(operation);
         }
@@ -84,9 +93,10 @@ impl Leases for RedisLeases {
         Box::pin(async move {
             let keys = &self.connection.keys;
             let keys = [keys.lease(&lease.replica), keys.replicas(), keys.generation()];
-            let (said, counts, fresh) = (said(&lease), counts(lease.counts), Uuid::new_v4().to_string());
-            let args: [&[u8]; 5] =
-                [lease.replica.0.as_bytes(), &said, &counts, &millis(time), fresh.as_bytes()];
+            let (said, fresh) = (said(&lease), Uuid::new_v4().to_string());
+            let (counts, shares) = (counts(lease.held.counts), shares(&lease.held.shares));
+            let args: [&[u8]; 6] =
+                [lease.replica.0.as_bytes(), &said, &counts, &shares, &millis(time), fresh.as_bytes()];
             let keys = [keys[0].as_str(), &keys[1], &keys[2]];
             let answer =
                 self.connection.run(StoreOperation::Lease, &scripts::LEASE_TAKE, &keys, &args).await?;
@@ -94,12 +104,13 @@ impl Leases for RedisLeases {
         })
     }
 
-    fn extend(&self, replica: ReplicaId, held: Counts, time: Duration) -> Stored<'_, Generation> {
+    fn extend(&self, replica: ReplicaId, held: Held, time: Duration) -> Stored<'_, Generation> {
         Box::pin(async move {
             let keys = &self.connection.keys;
             let keys = [keys.lease(&replica), keys.replicas(), keys.generation()];
-            let (counts, fresh) = (counts(held), Uuid::new_v4().to_string());
-            let args: [&[u8]; 4] = [replica.0.as_bytes(), &counts, &millis(time), fresh.as_bytes()];
+            let (counts, shares, fresh) =
+                (counts(held.counts), shares(&held.shares), Uuid::new_v4().to_string());
+            let args: [&[u8]; 5] = [replica.0.as_bytes(), &counts, &shares, &millis(time), fresh.as_bytes()];
             let keys = [keys[0].as_str(), &keys[1], &keys[2]];
             let answer =
                 self.connection.run(StoreOperation::Lease, &scripts::LEASE_EXTEND, &keys, &args).await?;
@@ -174,7 +185,26 @@ fn counts(counts: Counts) -> Vec<u8> {
     numbers.into_iter().fold(Writer::new().byte(FORMAT), Writer::number).done()
 }
 
-fn read(replica: ReplicaId, said: &[u8], counts: &[u8]) -> Result<Lease, StoreError> {
+/// Each as its kind, its key and a number, one behind the other.
+fn shares(shares: &Shares) -> Vec<u8> {
+    let one = |out: Writer, share: Share| {
+        out.byte(share.kind.code()).fixed(&share.key.0).fixed(&share.held.to_le_bytes())
+    };
+    shares.iter().fold(Writer::new().byte(FORMAT), one).done()
+}
+
+/// Those of a kind that is not known are passed over: a later version counts more.
+fn read_shares(bytes: &[u8]) -> Result<Shares, StoreError> {
+    let mut shares = Reader::of(Reader::behind_format(bytes)?);
+    let mut read = Vec::new();
+    while !shares.is_at_end() {
+        let (kind, key, held) = (shares.byte()?, ShareKey(shares.array()?), shares.short()?);
+        read.extend(ShareKind::of(kind).map(|kind| Share { kind, key, held }));
+    }
+    Ok(read.into_iter().collect())
+}
+
+fn read(replica: ReplicaId, said: &[u8], counts: &[u8], shares: Shares) -> Result<Lease, StoreError> {
     let short = |number: u64| u16::try_from(number).map_err(|_| StoreError::Unreadable);
     let mut said = Reader::of(Reader::behind_format(said)?);
     let (key_hash, proof, config_hash) = (said.array()?, said.array()?, said.array()?);
@@ -182,7 +212,7 @@ fn read(replica: ReplicaId, said: &[u8], counts: &[u8]) -> Result<Lease, StoreEr
     let address = said.text()?.into();
     said.end()?;
     let mut counts = Reader::of(Reader::behind_format(counts)?);
-    let held = Counts {
+    let now = Counts {
         sessions: counts.number()?,
         streams: counts.number()?,
         exchanges: counts.number()?,
@@ -190,5 +220,5 @@ fn read(replica: ReplicaId, said: &[u8], counts: &[u8]) -> Result<Lease, StoreEr
         parked: counts.number()?,
     };
     counts.end()?;
-    Ok(Lease { replica, address, key_hash, proof, formats, config_hash, counts: held })
+    Ok(Lease { replica, address, key_hash, proof, formats, config_hash, held: Held { counts: now, shares } })
 }

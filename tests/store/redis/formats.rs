@@ -1,8 +1,9 @@
 //! Values of another version: never taken for missing.
 
 use mcpgate::store::event_log::EventLog as _;
-use mcpgate::store::leases::{Counts, Lease, Leases as _};
+use mcpgate::store::leases::{Held, Lease, Leases as _};
 use mcpgate::store::sessions::SessionStore as _;
+use mcpgate::store::shares::{Share, ShareKey, ShareKind};
 use mcpgate::store::{Epoch, StoreError};
 
 use super::{Replica, SOON};
@@ -30,15 +31,7 @@ async fn a_format_that_is_not_known_is_unreadable() {
 async fn a_lease_of_a_format_that_is_not_known_is_unreadable_and_hides_no_other() {
     let server = RedisServer::start().await;
     let gate = Replica::of(&server.settings());
-    let lease = Lease {
-        replica: replica("a"),
-        address: "10.0.0.1:8081".into(),
-        key_hash: [2; 32],
-        proof: [3; 32],
-        formats: (1, 2),
-        config_hash: [4; 32],
-        counts: Counts::default(),
-    };
+    let lease = crate::leases::lease("a");
     let other = Lease { replica: replica("b"), ..lease.clone() };
     gate.leases.take(lease, SOON).await.expect("taken");
     gate.leases.take(other.clone(), SOON).await.expect("taken");
@@ -46,4 +39,29 @@ async fn a_lease_of_a_format_that_is_not_known_is_unreadable_and_hides_no_other(
     assert_eq!(gate.leases.find(replica("a")).await, Err(StoreError::Unreadable));
     assert_eq!(gate.leases.all().await, Ok(vec![other]), "what can be read");
     assert_eq!(gate.leases.find(replica("a")).await, Err(StoreError::Unreadable), "it is still held");
+}
+
+/// A version before this one writes no shares, and a later one may write them otherwise or count more: the lease is one
+/// like any other, of a replica that holds none of what cannot be read.
+#[tokio::test]
+async fn shares_that_cannot_be_read_are_none() {
+    const LEASE: &str = "mcpgate:{replicas}:lease:a";
+    let server = RedisServer::start().await;
+    let gate = Replica::of(&server.settings());
+    let share = Share { kind: ShareKind::Sessions, key: ShareKey([b'k'; 8]), held: 5 };
+    let lease = |shares: &[Share]| {
+        let shares = shares.iter().copied().collect();
+        Lease { held: Held { shares, ..Held::default() }, ..crate::leases::lease("a") }
+    };
+    gate.leases.take(lease(&[share]), SOON).await.expect("taken");
+    assert_eq!(gate.leases.find(replica("a")).await, Ok(Some(lease(&[share]))));
+    let later = "\u{1}\u{7f}kkkkkkkk\u{9}\0\0\0\u{2}kkkkkkkk\u{5}\0\0\0";
+    server.ask(&["HSET", LEASE, "s", later]).await;
+    assert_eq!(gate.leases.find(replica("a")).await, Ok(Some(lease(&[share]))), "a kind of its own");
+    for unreadable in ["\u{2}new", "\u{1}\u{2}kkk", ""] {
+        server.ask(&["HSET", LEASE, "s", unreadable]).await;
+        assert_eq!(gate.leases.find(replica("a")).await, Ok(Some(lease(&[]))), "{unreadable:?}");
+    }
+    server.ask(&["HDEL", LEASE, "s"]).await;
+    assert_eq!(gate.leases.all().await, Ok(vec![lease(&[])]));
 }

@@ -1,6 +1,6 @@
 //! A master that sentinels watch: found by them, and found again after a failover.
 
-use mcpgate::store::leases::{Counts, Leases as _};
+use mcpgate::store::leases::{Held, Leases as _};
 use mcpgate::store::redis::{StoreState, Why};
 use mcpgate::store::sessions::{Change, SessionStore as _};
 use mcpgate::store::{Epoch, ReplicaId, StoreError};
@@ -28,7 +28,7 @@ async fn the_new_master_is_found_after_a_failover() {
     redis.failed_over().await;
     replica.is_connected().await;
     replica.store.change(key(1), Epoch::FIRST, Change::Initialized).await.expect("it goes on");
-    let after = replica.leases.extend(ReplicaId("a".into()), Counts::default(), SOON).await.expect("kept");
+    let after = replica.leases.extend(ReplicaId("a".into()), Held::default(), SOON).await.expect("kept");
     assert_ne!(before.name, after.name, "the new master may not have the last writes");
     redis.master.begin().await;
     // For a while it takes itself for a master still; who starts now believes the sentinels.

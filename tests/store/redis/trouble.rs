@@ -4,7 +4,7 @@ use std::time::{Duration, Instant};
 
 use mcpgate::settings::store::{RedisNode, RedisServers, Wire};
 use mcpgate::store::change_bus::{ChangeBus as _, Changed};
-use mcpgate::store::leases::{Counts, Lease, Leases as _};
+use mcpgate::store::leases::{Counts, Held, Lease, Leases as _};
 use mcpgate::store::redis::{StoreRemark, StoreState, Why};
 use mcpgate::store::sessions::{Change, SessionStore as _};
 use mcpgate::store::{Epoch, StoreError};
@@ -34,7 +34,7 @@ fn lease(name: &str) -> Lease {
         proof: [3; 32],
         formats: (1, 1),
         config_hash: [4; 32],
-        counts: Counts::default(),
+        held: Held::default(),
     }
 }
 
@@ -127,9 +127,9 @@ async fn a_full_server_takes_leases() {
     leases.take(lease("a"), SOON).await.expect("taken");
     server.ask(&["CONFIG", "SET", "maxmemory", "1mb"]).await;
     assert_eq!(gate.store.create(key(1), record("a")).await, Err(StoreError::Unreachable), "it is full");
-    let counts = Counts { sessions: 7, ..Counts::default() };
-    leases.extend(replica("a"), counts, SOON).await.expect("extended");
-    assert_eq!(leases.find(replica("a")).await.expect("found").expect("held").counts, counts);
+    let held = Held { counts: Counts { sessions: 7, ..Counts::default() }, ..Held::default() };
+    leases.extend(replica("a"), held.clone(), SOON).await.expect("extended");
+    assert_eq!(leases.find(replica("a")).await.expect("found").expect("held").held, held);
     leases.take(lease("b"), SOON).await.expect("a replica that comes is let in");
     assert_eq!(leases.all().await.expect("listed").len(), 2);
 }
@@ -149,13 +149,13 @@ async fn a_replica_is_not_used() {
 async fn a_flushed_server_has_a_new_generation() {
     let (mut server, gate) = server_and_replica().await;
     let first = gate.leases.take(lease("a"), SOON).await.expect("taken");
-    assert_eq!(gate.leases.extend(replica("a"), Counts::default(), SOON).await, Ok(first.clone()));
+    assert_eq!(gate.leases.extend(replica("a"), Held::default(), SOON).await, Ok(first.clone()));
     server.flush().await;
-    assert_eq!(gate.leases.extend(replica("a"), Counts::default(), SOON).await, Err(StoreError::Gone));
+    assert_eq!(gate.leases.extend(replica("a"), Held::default(), SOON).await, Err(StoreError::Gone));
     let second = gate.leases.take(lease("a"), SOON).await.expect("taken");
     assert_ne!(first, second);
     server.ask(&["DEL", "mcpgate:{replicas}:generation"]).await;
-    let third = gate.leases.extend(replica("a"), Counts::default(), SOON).await.expect("the lease is there");
+    let third = gate.leases.extend(replica("a"), Held::default(), SOON).await.expect("the lease is there");
     assert_ne!(second, third);
     server.stop().await;
     gate.is(|state| matches!(state, StoreState::Unreachable { .. })).await;
