@@ -4,6 +4,7 @@ use std::time::{Duration, Instant};
 
 use mcpgate::settings::store::{RedisNode, RedisServers, Wire};
 use mcpgate::store::change_bus::{ChangeBus as _, Changed};
+use mcpgate::store::event_log::{EntryId, EventLog as _, LogEntry, Logged, LoggedStream};
 use mcpgate::store::leases::{Counts, Held, Lease, Leases as _};
 use mcpgate::store::redis::{StoreRemark, StoreState, Why};
 use mcpgate::store::sessions::{Change, SessionStore as _};
@@ -110,6 +111,11 @@ async fn a_full_server_takes_no_writes_and_gives_what_it_has() {
     let first = Epoch::FIRST;
     gate.store.change(key(1), first, Change::Touched).await.expect("activity is noted");
     let taken = gate.store.adopt(key(1), first, replica("b")).await.expect("owners change");
+    let entry = |number, what| vec![LogEntry { id: EntryId { epoch: taken, number }, what }];
+    gate.store.append(key(1), entry(0, Logged::Adopted)).await.expect("the new owner says so in the log");
+    let ended = Logged::Ended { stream: LoggedStream { epoch: taken, number: 1 } };
+    let kept = gate.store.append(key(1), entry(1, ended)).await;
+    assert_eq!(kept, Err(StoreError::Unreachable), "events need room");
     gate.store.release(key(1), taken).await.expect("owners give up");
     assert!(gate.store.remove(key(1)).await.expect("what makes room goes on").is_some());
     server.ask(&["CONFIG", "SET", "maxmemory", "0"]).await;
