@@ -27,7 +27,7 @@ use std::time::SystemTime;
 use http::HeaderMap;
 use tokio_util::task::TaskTracker;
 
-pub use api_key::taken_back;
+pub use api_key::missing;
 pub use key_client::{KeyClient, NoKeyClient};
 pub use keyring::Pace;
 pub use refusal::{REVOKED, Refusal, RefusalKind};

@@ -87,6 +87,7 @@ pub use listen::{Messages, Missed, Opener, Way};
 pub use modern::{Claim, ModernAnswer};
 pub use post::Post;
 pub use request::Busy;
+pub use revoked::WaysIn;
 pub use seat::NoSeat;
 pub use whereabouts::{Unplaced, Whereabouts};
 

@@ -7,7 +7,6 @@ use std::time::SystemTime;
 use super::refusal::{EXPIRED_API_KEY, Refusal, UNKNOWN_API_KEY};
 use super::verified::{Digest, digest};
 use crate::settings::auth::ApiKey;
-use crate::tenancy::principal::Binding;
 use crate::tenancy::{Issuer, Principal};
 
 /// The operator's list of keys.
@@ -16,11 +15,12 @@ use crate::tenancy::{Issuer, Principal};
 /// caller cannot steer towards a stored digest byte by byte, and the map's own hash is keyed at random.
 pub(super) struct ApiKeys(HashMap<Digest, Arc<Principal>>);
 
-/// Those who came in by a key of `old` and come in by none of `new`.
-pub fn taken_back(old: &[ApiKey], new: &[ApiKey]) -> Vec<Binding> {
-    let bindings =
-        |keys: &[ApiKey]| -> BTreeSet<Binding> { keys.iter().map(|key| principal(key).binding()).collect() };
-    bindings(old).difference(&bindings(new)).copied().collect()
+/// Who has a key among `some` and none among `others`: digests that sessions are bound to.
+pub fn missing(some: &[ApiKey], others: &[ApiKey]) -> Vec<[u8; 32]> {
+    let bindings = |keys: &[ApiKey]| -> BTreeSet<[u8; 32]> {
+        keys.iter().map(|key| principal(key).binding().0).collect()
+    };
+    bindings(some).difference(&bindings(others)).copied().collect()
 }
 
 // === impl ApiKeys ===

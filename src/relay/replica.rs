@@ -42,6 +42,11 @@ impl Relay {
         self.sessions.tenure()
     }
 
+    /// Whether other replicas have another config.
+    pub fn configs_differ(&self) -> bool {
+        self.sessions.configs_differ()
+    }
+
     /// What the last heartbeat showed of the other replicas.
     pub fn peers_seen(&self) -> PeersSeen {
         self.sessions.peers_seen()
@@ -127,7 +132,8 @@ impl Relay {
                 self.listed_elsewhere(&server);
             }
             Changed::Catalog { .. } => {}
-            Changed::Revoked { principal } => self.hear_revoked(principal),
+            Changed::Revoked(principals) => self.hear_revoked(&principals),
+            Changed::Restored(principals) => self.hear_restored(&principals),
         }
     }
 

@@ -1,27 +1,29 @@
 //! Callers whose key another replica saw taken out of the config, before this one reads it so itself.
 //!
 //! Config files reach replicas one after another, minutes apart at worst. The first that finds a key gone tells the
-//! others, so that nobody comes in by it elsewhere meanwhile. What is heard holds for a while only: after it each
-//! replica's own config says who may come in, as ever.
+//! others, so that nobody comes in by it elsewhere meanwhile, and so it does with one that is back. What is heard holds for
+//! a while only: after it each replica's own config says who may come in, as ever.
 
-use std::sync::{Arc, Mutex};
+use std::collections::HashSet;
+use std::sync::Arc;
 use std::time::Duration;
 
-use tokio::sync::watch;
 use tokio::time::Instant;
 
 use super::Relay;
-use crate::store::change_bus::Changed;
-use crate::store::{Registry, lock};
+use crate::store::Registry;
+use crate::store::change_bus::{Changed, MOST_PRINCIPALS, Principals};
 
-/// Principals whose keys are gone elsewhere.
-pub(super) struct Revoked {
-    /// Until when, by the digest that sessions are bound to.
-    until: Registry<[u8; 32], Instant>,
-    /// When the ways in last changed here; what is heard soon after says nothing new, and may be older.
-    changed: Mutex<Option<Instant>>,
-    /// Counts what was heard.
-    heard: watch::Sender<u64>,
+/// Principals whose keys are gone elsewhere, and until when that counts, by the digest that sessions are bound to.
+pub(super) struct Revoked(Registry<[u8; 32], Instant>);
+
+/// Who comes in by other keys than before; digests that sessions are bound to.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct WaysIn {
+    /// By none any more.
+    pub gone: Vec<[u8; 32]>,
+    /// By one again, or for the first time.
+    pub come: Vec<[u8; 32]>,
 }
 
 /// How long what was heard holds: files take less to reach all replicas.
@@ -33,26 +35,26 @@ const MOST: usize = 4096;
 
 impl Revoked {
     pub(super) fn new() -> Self {
-        Self { until: Registry::new(), changed: Mutex::new(None), heard: watch::Sender::new(0) }
+        Self(Registry::new())
     }
 
-    fn hear(&self, principal: [u8; 32]) -> bool {
+    fn hear(&self, principals: &[[u8; 32]]) {
         let now = Instant::now();
-        self.until.retain(|until| now < *until);
-        if lock(&self.changed).is_some_and(|at| now < at + HOLDS) || self.until.len() >= MOST {
-            return false;
+        self.0.retain(|until| now < *until);
+        let room = MOST.saturating_sub(self.0.len());
+        for principal in principals.iter().take(room) {
+            self.0.insert(*principal, now + HOLDS);
         }
-        self.until.insert(principal, now + HOLDS);
-        true
+    }
+
+    fn forget(&self, principals: &[[u8; 32]]) {
+        for principal in principals {
+            self.0.remove(principal);
+        }
     }
 
     fn holds(&self, principal: &[u8; 32]) -> bool {
-        !self.until.is_empty() && self.until.get(principal).is_some_and(|until| Instant::now() < until)
-    }
-
-    fn forget(&self) {
-        *lock(&self.changed) = Some(Instant::now());
-        self.until.clear();
+        self.0.get(principal).is_some_and(|until| Instant::now() < until)
     }
 }
 
@@ -64,36 +66,39 @@ impl Relay {
         self.revoked.holds(principal)
     }
 
-    /// The ways in were changed here, and `gone` come in no more: the other replicas are told, in the background.
-    pub fn ways_in_changed(self: &Arc<Self>, gone: Vec<[u8; 32]>) {
-        self.revoked.forget();
-        if gone.is_empty() || !self.has_peers() {
+    /// The ways in were changed here: the other replicas are told, in the background.
+    pub fn ways_in_changed(self: &Arc<Self>, WaysIn { gone, come }: WaysIn) {
+        self.revoked.forget(&come);
+        if !self.has_peers() {
             return;
         }
         let relay = self.clone();
         self.tasks.spawn(async move {
-            for principal in gone.into_iter().take(MOST) {
-                relay.sessions.tell(Changed::Revoked { principal }).await;
+            for some in gone.chunks(MOST_PRINCIPALS) {
+                relay.sessions.tell(Changed::Revoked(some.into())).await;
+            }
+            for some in come.chunks(MOST_PRINCIPALS) {
+                relay.sessions.tell(Changed::Restored(some.into())).await;
             }
         });
     }
 
-    /// Changes when another replica told that a key was taken back.
-    pub fn revocations(&self) -> watch::Receiver<u64> {
-        self.revoked.heard.subscribe()
+    /// Another replica saw keys taken back: their callers' streams end, also those that pass from here to another
+    /// replica, and who comes in by them is refused.
+    pub(super) fn hear_revoked(&self, principals: &Principals) {
+        self.revoked.hear(principals);
+        let count = principals.len();
+        tracing::info!(count, "keys that another replica's config has no more are refused here too");
+        let gone: HashSet<&[u8; 32]> = principals.iter().collect();
+        for session in self.sessions.all().into_iter().filter(|s| gone.contains(&s.binding.principal)) {
+            session.streams.end_connections();
+            session.attached.listens.end_all();
+        }
     }
 
-    /// Another replica saw a key taken back: its sessions' streams end, and who comes in by it is refused.
-    pub(super) fn hear_revoked(&self, principal: [u8; 32]) {
-        if !self.revoked.hear(principal) {
-            return;
-        }
-        tracing::info!("a key that another replica's config has no more is refused here too");
-        for session in self.sessions.all().into_iter().filter(|s| s.binding.principal == principal) {
-            session.streams.end_connections();
-        }
-        self.end_listens();
-        self.revoked.heard.send_modify(|heard| *heard += 1);
+    /// Another replica's config has keys again.
+    pub(super) fn hear_restored(&self, principals: &Principals) {
+        self.revoked.forget(principals);
     }
 }
 
@@ -104,20 +109,18 @@ mod tests {
     #[tokio::test(start_paused = true)]
     async fn what_was_heard_holds_for_a_while() {
         let revoked = Revoked::new();
-        assert!(revoked.hear([1; 32]) && revoked.holds(&[1; 32]) && !revoked.holds(&[2; 32]));
+        revoked.hear(&[[1; 32]]);
+        assert!(revoked.holds(&[1; 32]) && !revoked.holds(&[2; 32]));
         tokio::time::advance(HOLDS).await;
         assert!(!revoked.holds(&[1; 32]), "from now on this replica's own config counts");
     }
 
-    #[tokio::test(start_paused = true)]
-    async fn what_this_replica_has_read_itself_counts_more() {
+    #[tokio::test]
+    async fn a_key_that_is_back_counts_and_no_other() {
         let revoked = Revoked::new();
-        revoked.hear([1; 32]);
-        revoked.forget();
-        assert!(!revoked.holds(&[1; 32]), "the key may have come back");
-        assert!(!revoked.hear([1; 32]), "the others say what they read before");
-        tokio::time::advance(HOLDS).await;
-        assert!(revoked.hear([1; 32]));
+        revoked.hear(&[[1; 32], [2; 32]]);
+        revoked.forget(&[[1; 32]]);
+        assert!(!revoked.holds(&[1; 32]) && revoked.holds(&[2; 32]));
     }
 
     #[tokio::test]
@@ -126,8 +129,8 @@ mod tests {
         for n in 0..MOST + 9 {
             let mut principal = [0; 32];
             principal[..8].copy_from_slice(&n.to_be_bytes());
-            revoked.hear(principal);
+            revoked.hear(&[principal]);
         }
-        assert_eq!(revoked.until.len(), MOST);
+        assert_eq!(revoked.0.len(), MOST);
     }
 }

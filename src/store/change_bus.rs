@@ -28,12 +28,17 @@ pub enum Changed {
     },
     /// A replica that cannot reach a session's owner asks the owner to release it.
     Wanted(SessionKey),
-    /// A principal's credentials count no more.
-    Revoked {
-        /// Digest of the principal, as sessions are bound to it.
-        principal: [u8; 32],
-    },
+    /// The credentials of these principals count no more.
+    Revoked(Principals),
+    /// Those of these count again.
+    Restored(Principals),
 }
+
+/// Digests of principals, as sessions are bound to them; at most [`MOST_PRINCIPALS`].
+pub type Principals = Box<[[u8; 32]]>;
+
+/// How many principals one message names.
+pub const MOST_PRINCIPALS: usize = 256;
 
 /// Carries changes between replicas.
 pub trait ChangeBus: Send + Sync {

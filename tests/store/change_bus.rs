@@ -19,7 +19,8 @@ pub(crate) async fn all_who_listen_hear_of_a_change(Parts { bus, .. }: Parts) {
         Changed::Catalog { server: "u1".into(), by: ReplicaId("a".into()) },
         Changed::Adopted { key: key(3), epoch: Epoch(9) },
         Changed::SessionEnded(key(1)),
-        Changed::Revoked { principal: [9; 32] },
+        Changed::Revoked([[9; 32], [8; 32]].into()),
+        Changed::Restored([[9; 32]].into()),
     ];
     for changed in all.clone() {
         bus.publish(changed).await.expect("published");

@@ -100,7 +100,7 @@ impl SessionListens {
     }
 
     /// Ends all with their results.
-    pub(super) fn end_all(&self) {
+    pub(in crate::relay) fn end_all(&self) {
         self.all().iter().for_each(|open| open.ending.cancel());
     }
 

@@ -19,7 +19,7 @@ use super::bytes::{FORMAT, Reader, Writer};
 use super::dial::{Pushed, within};
 use super::state::Why;
 use super::{Connection, reply};
-use crate::store::change_bus::{ChangeBus, Changed};
+use crate::store::change_bus::{ChangeBus, Changed, MOST_PRINCIPALS, Principals};
 use crate::store::{Epoch, ReplicaId, SessionKey, StoreError, Stored};
 use crate::telemetry::metrics::StoreOperation;
 
@@ -36,6 +36,7 @@ const SESSION_ENDED: u8 = 1;
 const WANTED: u8 = 2;
 const REVOKED: u8 = 3;
 const ADOPTED: u8 = 4;
+const RESTORED: u8 = 5;
 
 /// The change bus over Redis.
 #[derive(Debug)]
@@ -157,9 +158,23 @@ fn write(changed: &Changed, sender: [u8; SENDER]) -> Vec<u8> {
         Changed::SessionEnded(key) => writer.byte(SESSION_ENDED).fixed(&key.0),
         Changed::Adopted { key, epoch } => writer.byte(ADOPTED).fixed(&key.0).fixed(&epoch.0.to_le_bytes()),
         Changed::Wanted(key) => writer.byte(WANTED).fixed(&key.0),
-        Changed::Revoked { principal } => writer.byte(REVOKED).fixed(principal),
+        Changed::Revoked(principals) => named(writer.byte(REVOKED), principals),
+        Changed::Restored(principals) => named(writer.byte(RESTORED), principals),
     }
     .done()
+}
+
+fn named(writer: Writer, principals: &[[u8; 32]]) -> Writer {
+    let counted = writer.number(principals.len() as u64);
+    principals.iter().fold(counted, |writer, principal| writer.fixed(principal))
+}
+
+fn principals(reader: &mut Reader<'_>) -> Result<Principals, StoreError> {
+    let count = usize::try_from(reader.number()?).map_err(|_| StoreError::Unreadable)?;
+    if count > MOST_PRINCIPALS {
+        return Err(StoreError::Unreadable);
+    }
+    (0..count).map(|_| reader.array()).collect()
 }
 
 fn read(message: &[u8]) -> Result<([u8; SENDER], Changed), StoreError> {
@@ -176,7 +191,8 @@ fn read(message: &[u8]) -> Result<([u8; SENDER], Changed), StoreError> {
             Changed::Adopted { key, epoch }
         }
         WANTED => Changed::Wanted(SessionKey(reader.array()?)),
-        REVOKED => Changed::Revoked { principal: reader.array()? },
+        REVOKED => Changed::Revoked(principals(&mut reader)?),
+        RESTORED => Changed::Restored(principals(&mut reader)?),
         _ => return Err(StoreError::Unreadable),
     };
     reader.end()?;
