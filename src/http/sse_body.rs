@@ -88,7 +88,7 @@ impl http_body::Body for SseBody {
         }
         // Asked before each step: a process that was stopped and goes on finds its lease over here, whoever runs first.
         if !this.tenure.is_held() {
-            this.reader.end_with_retry();
+            this.reader.end_at_once();
         }
         let mut out = Vec::new();
         loop {

@@ -169,7 +169,8 @@ impl Relay {
     ) -> Result<Ended, Failure> {
         let Serving { session, ticket, .. } = serving;
         let server = &route.target.server;
-        if !self.sessions.may_send(session) {
+        // What has begun goes on: only a first try is held back.
+        if input.members().is_empty() && !self.sessions.may_send(session) {
             return Err(no_lease(&server.name));
         }
         let link = connected.link.clone();

@@ -16,7 +16,7 @@ impl Relay {
     /// # Errors
     /// [`Busy::Streams`]
     pub fn open_get(self: &Arc<Self>, session: &Arc<Session>) -> Result<Reader, Busy> {
-        let place = self.sessions.stream_place(session.arrival())?;
+        let place = self.sessions.stream_place(self.sessions.arrival(session))?;
         let reader = session.streams.open_get().holding(place);
         self.hear_servers_of_before(session);
         Ok(reader)

@@ -279,7 +279,7 @@ impl Relay {
         let (relay, own) = (Arc::downgrade(self), Arc::downgrade(session));
         let origin: Arc<dyn Listener> = Arc::new(Origin { relay, session: own, server: server.clone() });
         let opened = async {
-            let place = self.place(server, session.arrival()).await?;
+            let place = self.place(server, self.sessions.arrival(session)).await?;
             let link = match self.link_of_before(session, server, hello.clone(), origin.clone()) {
                 Some(link) => link,
                 None => self.open_link(server, known, hello, session.epoch.0, origin.clone()).await?,

@@ -1,13 +1,13 @@
 //! How many children of each server may run at once (`pool.max`), over all replicas, and the places they take.
 //!
-//! What the others' leases say that they run takes places here: so many are set aside. A child of a session that was
-//! handed over takes one of these if no other is free, since it may stand for a child of the earlier owner, which is
-//! gone while its lease still counts it.
+//! What the others' leases say that they run takes places here. A child of a session that was handed over is held to what
+//! runs here alone, since it may stand for a child of the earlier owner, which is gone while its lease still counts it.
 
+use std::pin::pin;
 use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
-use tokio::sync::Semaphore;
+use tokio::sync::Notify;
 
 use super::Relay;
 use crate::protocol::error::Layer;
@@ -27,22 +27,22 @@ pub(super) struct Places {
     others: Arc<Others>,
 }
 
-/// Those of one server: each is free, taken, or set aside.
+/// Those of one server.
 #[derive(Debug)]
 struct ServerPlaces {
     server: Arc<str>,
-    free: Semaphore,
     all: usize,
-    aside: Mutex<Aside>,
+    count: Mutex<Count>,
+    /// Tells those who wait that there may be a place.
+    changed: Notify,
 }
 
-/// The places that are left to other replicas.
+/// How many children run.
 #[derive(Debug, Default)]
-struct Aside {
-    /// How many there should be: as many as their children.
-    wanted: usize,
-    /// How many there are; fewer while too many are taken here.
-    held: usize,
+struct Count {
+    here: usize,
+    /// At the other replicas, as their leases say.
+    elsewhere: usize,
 }
 
 /// A place among its server's children, where there must be one.
@@ -69,12 +69,9 @@ impl Places {
     async fn place(&self, server: &ServerSettings, arrival: Arrival) -> Result<Place, Failure> {
         let TransportSettings::Stdio(stdio) = &server.transport else { return Ok(None) };
         let places = self.of(server, stdio.max);
-        if let Some(place) = places.try_take(arrival) {
-            return Ok(Some(place));
-        }
-        match tokio::time::timeout(PLACE_WAIT, places.take()).await {
-            Ok(Some(place)) => Ok(Some(place)),
-            Ok(None) | Err(_) => Err(places.no_capacity()),
+        match tokio::time::timeout(PLACE_WAIT, places.take(arrival)).await {
+            Ok(place) => Ok(Some(place)),
+            Err(_) => Err(places.no_capacity()),
         }
     }
 
@@ -116,58 +113,55 @@ impl Places {
 
 impl ServerPlaces {
     fn new(server: Arc<str>, all: usize) -> Self {
-        Self { server, free: Semaphore::new(all), all, aside: Mutex::default() }
+        Self { server, all, count: Mutex::default(), changed: Notify::new() }
     }
 
-    /// A place that is free, or one that was set aside for what is handed over.
+    /// A place, if there is one for what came so.
     fn try_take(self: &Arc<Self>, arrival: Arrival) -> Option<ChildPlace> {
-        if let Ok(free) = self.free.try_acquire() {
-            free.forget();
-            return Some(ChildPlace(self.clone()));
-        }
-        let mut aside = lock(&self.aside);
-        if arrival == Arrival::New || aside.held == 0 {
+        let mut count = lock(&self.count);
+        let counted = match arrival {
+            Arrival::New => count.here.saturating_add(count.elsewhere),
+            Arrival::HandedOver => count.here,
+        };
+        if counted >= self.all {
             return None;
         }
-        aside.held -= 1;
+        count.here += 1;
         Some(ChildPlace(self.clone()))
     }
 
-    /// The next place that is free.
-    async fn take(self: &Arc<Self>) -> Option<ChildPlace> {
-        self.free.acquire().await.ok()?.forget();
-        Some(ChildPlace(self.clone()))
+    /// The next place that there is.
+    async fn take(self: &Arc<Self>, arrival: Arrival) -> ChildPlace {
+        loop {
+            let mut changed = pin!(self.changed.notified());
+            // From now on no word is missed.
+            changed.as_mut().enable();
+            if let Some(place) = self.try_take(arrival) {
+                return place;
+            }
+            changed.await;
+        }
     }
 
     fn give_back(&self) {
-        let mut aside = lock(&self.aside);
-        if aside.held < aside.wanted {
-            aside.held += 1;
-        } else {
-            self.free.add_permits(1);
-        }
+        lock(&self.count).here -= 1;
+        // All look: which of them may have it depends on how they came.
+        self.changed.notify_waiters();
     }
 
-    /// Leaves places for `children` of other replicas; as soon as they are free, if too few are.
-    fn leave(&self, children: usize) {
-        let mut aside = lock(&self.aside);
-        aside.wanted = children.min(self.all);
-        if aside.held < aside.wanted {
-            aside.held += self.free.forget_permits(aside.wanted - aside.held);
-        } else {
-            self.free.add_permits(aside.held - aside.wanted);
-            aside.held = aside.wanted;
-        }
+    /// Takes note of how many children other replicas run; what runs here too many goes on.
+    fn leave(&self, elsewhere: usize) {
+        lock(&self.count).elsewhere = elsewhere;
+        self.changed.notify_waiters();
     }
 
     fn taken(&self) -> usize {
-        let aside = lock(&self.aside);
-        self.all.saturating_sub(self.free.available_permits()).saturating_sub(aside.held)
+        lock(&self.count).here
     }
 
     fn no_capacity(&self) -> Failure {
         let (server, all) = (&self.server, self.all);
-        let whose = if lock(&self.aside).wanted > 0 { " over all replicas" } else { "" };
+        let whose = if lock(&self.count).elsewhere > 0 { " over all replicas" } else { "" };
         let message = format!(
             "Server `{server}` already runs as many processes as its pool.max allows ({all}{whose}); end sessions or \
              try later."

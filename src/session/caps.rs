@@ -7,15 +7,18 @@ use std::sync::atomic::{AtomicUsize, Ordering::Relaxed};
 use std::sync::{Arc, Mutex};
 use std::time::{Duration, Instant};
 
-use super::Sessions;
 use super::live::Attachment;
 use super::others::{Others, Tally, least_told};
 use super::sessions::OpenError;
+use super::{Arrival, Session, Sessions};
 use crate::store::lock;
 use crate::store::shares::ShareKind;
 
 /// How often at most expired sessions are looked for to make place for a new one.
 const SWEEP_FOR_PLACE: Duration = Duration::from_secs(1);
+
+/// For how many lease times the counts of an owner that is gone may last: its lease, and the time until the next look.
+const LEASES: u32 = 2;
 
 /// Counts the sessions of this replica, apart from the sessions themselves, so that many callers at once cannot pass
 /// the caps together.
@@ -124,6 +127,13 @@ impl<A: Attachment> Sessions<A> {
         }
         self.sweep().await;
         self.caps.take(cap)
+    }
+
+    /// How a session came here, for what it takes places for. One that was taken over counts as such while the lease of its
+    /// earlier owner may still count what it had there.
+    pub fn arrival(&self, session: &Session<A>) -> Arrival {
+        let counted = self.tenure().lease() * LEASES;
+        if session.was_handed_over_within(counted) { Arrival::HandedOver } else { Arrival::New }
     }
 
     pub(super) fn sweep_is_due(&self, now: Instant) -> bool {

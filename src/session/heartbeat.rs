@@ -35,15 +35,6 @@ pub struct PeersSeen {
 /// right before its one command.
 const SETTLED: u32 = 4;
 
-// === impl PeersSeen ===
-
-impl PeersSeen {
-    /// Whether some of them have another config.
-    pub fn others_differ(&self) -> bool {
-        self.alike < self.others.len()
-    }
-}
-
 // === impl Sessions ===
 
 impl<A: Attachment> Sessions<A> {
@@ -134,15 +125,22 @@ impl<A: Attachment> Sessions<A> {
         self.others.clone()
     }
 
+    /// Whether other replicas have another config than this one has now, as the last heartbeat showed them.
+    pub fn configs_differ(&self) -> bool {
+        let Company::Peers(said) = &self.membership.company else { return false };
+        let own = said.now().config_hash;
+        lock(&self.peers).others.iter().any(|lease| lease.config_hash != own)
+    }
+
     /// What the last heartbeat showed of the other replicas.
     pub fn peers_seen(&self) -> PeersSeen {
         lock(&self.peers).clone()
     }
 
-    /// Whether servers may be sent what this session has for them: it has no record that another replica could have taken
-    /// over, or this replica's lease is held.
+    /// Whether a server may be sent a call of this session: no other replica can have taken it over. An implicit one only
+    /// has a record for servers that keep state, and is asked for it where such a call begins.
     pub fn may_send(&self, session: &Session<A>) -> bool {
-        session.stored().is_none() || self.membership.tenure.is_held()
+        session.is_implicit() || self.membership.tenure.is_held()
     }
 
     /// Ends callers' streams with `retry:`: this replica's lease is not held, so that another may own its sessions.

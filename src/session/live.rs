@@ -54,10 +54,10 @@ impl Binding {
     }
 }
 
-/// How a session came to this replica.
+/// How what takes a place came to this replica.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Arrival {
-    /// It began here.
+    /// It began here, or has been here for a while.
     New,
     /// Another owned it before: its caller was let in then, and what it goes on with is not refused for what others
     /// hold, which may be what is left of that owner.
@@ -100,6 +100,8 @@ pub struct Session<A> {
     /// How the store knows it, if it is an implicit one that this replica owns.
     pub(super) owned: OnceLock<Owned>,
     created: Instant,
+    /// When it came to this replica.
+    came: Instant,
     /// Milliseconds from `created` to the last activity.
     activity_ms: AtomicU64,
     /// The same for the last activity that was written to the store.
@@ -140,6 +142,7 @@ impl<A> Session<A> {
         place: Place,
         attached: A,
     ) -> Self {
+        let now = Instant::now();
         Self {
             id,
             binding,
@@ -150,7 +153,8 @@ impl<A> Session<A> {
             place,
             owned: OnceLock::new(),
             ended: CancellationToken::new(),
-            created: Instant::now(),
+            created: now,
+            came: now,
             activity_ms: AtomicU64::new(0),
             written_ms: AtomicU64::new(0),
             running: AtomicUsize::new(0),
@@ -171,6 +175,12 @@ impl<A> Session<A> {
         self.initialized = AtomicBool::new(record.initialized);
         self.log_level = Mutex::new(record.log_level.clone());
         self
+    }
+
+    /// Whether it was taken over from another owner less than `time` ago.
+    pub(super) fn was_handed_over_within(&self, time: Duration) -> bool {
+        let named = matches!(self.place, Place::Named(..));
+        named && self.epoch > Epoch::FIRST && self.came.elapsed() < time
     }
 
     /// The negotiated revision.
@@ -254,14 +264,6 @@ impl<A> Session<A> {
         match &self.place {
             Place::Named(key, _) => Some((key, self.epoch)),
             Place::Implicit(..) => self.owned.get().map(|owned| (&owned.key, owned.epoch)),
-        }
-    }
-
-    /// How it came here.
-    pub fn arrival(&self) -> Arrival {
-        match self.stored() {
-            Some((_, epoch)) if epoch > Epoch::FIRST => Arrival::HandedOver,
-            Some(_) | None => Arrival::New,
         }
     }
 

@@ -24,8 +24,6 @@ pub struct Reader {
     id: ReaderId,
     role: StreamRole,
     opened: bool,
-    /// Its place among the long-lived streams, if it takes one.
-    place: Option<StreamPlace>,
 }
 
 /// What a reader got.
@@ -41,13 +39,19 @@ pub enum Step {
 
 impl Reader {
     pub(super) fn new(streams: Arc<Streams>, stream: StreamId, id: ReaderId, role: StreamRole) -> Self {
-        Self { streams, stream, id, role, opened: false, place: None }
+        Self { streams, stream, id, role, opened: false }
     }
 
-    /// The same, holding a place until it is dropped.
+    /// The same, holding a place until it ends.
     #[must_use]
-    pub fn holding(mut self, place: StreamPlace) -> Self {
-        self.place = Some(place);
+    pub fn holding(self, place: StreamPlace) -> Self {
+        let mut inner = lock(&self.streams.inner);
+        let slots = inner.streams.get_mut(&self.stream).map(|stream| &mut stream.slots);
+        let own = slots.and_then(|slots| slots.iter_mut().find(|slot| slot.id == self.id));
+        if let Some(slot) = own.filter(|slot| slot.ending.is_none()) {
+            slot.place = Some(place);
+        }
+        drop(inner);
         self
     }
 
@@ -69,6 +73,17 @@ impl Reader {
         }
     }
 
+    /// The same without a further event, if the log has them for another replica.
+    pub fn end_at_once(&self) {
+        if self.streams.journal.is_none() {
+            return;
+        }
+        let mut inner = lock(&self.streams.inner);
+        if let Some(stream) = inner.streams.get_mut(&self.stream).filter(|s| s.can_be_left()) {
+            stream.end_reader(self.id, Ending::RetryAtOnce);
+        }
+    }
+
     /// Appends to `out` all events that are ready, in one piece; waits if there are none.
     pub fn poll_step(&mut self, cx: &mut Context<'_>, out: &mut Vec<u8>) -> Poll<Step> {
         let retry = self.streams.settings.retry;
@@ -81,6 +96,10 @@ impl Reader {
             return Poll::Ready(Step::End);
         };
         slot.seen();
+        if slot.ending == Some(Ending::RetryAtOnce) {
+            encode::retry(out, retry);
+            return Poll::Ready(Step::End);
+        }
         let start = out.len();
         let journal = self.streams.journal.as_ref();
         let hold = |id| journal.map_or(Hold::Free, |journal| journal.hold(id));

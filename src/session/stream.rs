@@ -10,6 +10,7 @@ use super::event::StreamId;
 use super::journal::{About, Journal, Origin, UNLOGGED};
 use super::log::{Entry, EventKind, Log, Usage};
 use super::reader::ReaderId;
+use super::stream_places::StreamPlace;
 
 /// How many events may wait for a reader that does not come back for them; then it loses its connection.
 const LAG_EVENTS: u32 = 16;
@@ -50,8 +51,10 @@ pub(super) enum Phase {
 pub(super) enum Ending {
     /// Another connection took its place, or the stream is over: nothing more to say.
     Plain,
-    /// The caller shall come back: `retry:` first.
+    /// The caller shall come back: `retry:` behind what there is.
     Retry,
+    /// The same, and nothing of what there is: another replica may give it to the caller.
+    RetryAtOnce,
 }
 
 /// One connection that reads the stream.
@@ -62,6 +65,8 @@ pub(super) struct Slot {
     pub(super) cursor: u64,
     pub(super) waker: Option<Waker>,
     pub(super) ending: Option<Ending>,
+    /// Its place among the long-lived streams, if it takes one.
+    pub(super) place: Option<StreamPlace>,
     /// Events that came since it last asked, and when the first of them did.
     unread: u32,
     unread_since: Option<Instant>,
@@ -201,7 +206,7 @@ impl Stream {
                 going_on.rev().skip(STANDBYS).for_each(|s| s.end(Ending::Plain));
             }
         }
-        let slot = Slot { id, cursor, waker: None, ending: None, unread: 0, unread_since: None };
+        let slot = Slot { id, cursor, waker: None, ending: None, place: None, unread: 0, unread_since: None };
         self.slots.push(slot);
     }
 
@@ -278,7 +283,12 @@ impl Slot {
     }
 
     pub(super) fn end(&mut self, ending: Ending) {
-        self.ending.get_or_insert(ending);
+        match ending {
+            Ending::RetryAtOnce => self.ending = Some(ending),
+            Ending::Plain | Ending::Retry => _ = self.ending.get_or_insert(ending),
+        }
+        // Whoever takes no events any more takes no place, however long its connection lasts.
+        self.place = None;
         self.wake();
     }
 

@@ -67,10 +67,26 @@ fn what_is_handed_over_takes_a_place_that_was_set_aside() {
 async fn who_waits_gets_the_next_place() {
     let places = places(1);
     let first = new(&places);
-    let waiting = places.take();
+    let waiting = places.take(Arrival::New);
     tokio::pin!(waiting);
     assert!(futures_util::poll!(&mut waiting).is_pending());
     drop(first);
-    assert!(waiting.await.is_some());
+    drop(waiting.await);
     assert_eq!(places.taken(), 0, "and it was given back");
+}
+
+/// Who waits with a session that was handed over gets a place that others are said to take.
+#[tokio::test]
+async fn who_waits_for_what_is_handed_over_gets_the_next_place() {
+    let places = places(1);
+    places.leave(1);
+    let first = places.try_take(Arrival::HandedOver);
+    let mut new = std::pin::pin!(places.take(Arrival::New));
+    let mut handed_over = std::pin::pin!(places.take(Arrival::HandedOver));
+    assert!(futures_util::poll!(&mut new).is_pending() && futures_util::poll!(&mut handed_over).is_pending());
+    drop(first);
+    drop(handed_over.await);
+    assert!(futures_util::poll!(&mut new).is_pending(), "the others have what there is");
+    places.leave(0);
+    drop(new.await);
 }

@@ -183,6 +183,23 @@ async fn what_another_owner_answers_for_never_leaves() {
     assert_eq!(log.appends(), appends, "nothing more is written");
 }
 
+/// A replica that may own the session no more tells its caller to come back and nothing else: the adopter tells the rest.
+#[tokio::test(start_paused = true)]
+async fn a_connection_that_ends_at_once_takes_no_event_along() {
+    let log = Scripted::new([]).await;
+    let streams = log.streams(settings(), PRIMED);
+    let mut reader = streams.begin_post(about([1]));
+    journal(&streams).settled().await;
+    assert_eq!(read(&mut reader).ids.len(), 1, "primed");
+    streams.push(reader.stream(), EventKind::Notification, notification());
+    streams.push(reader.stream(), EventKind::Response, response(1));
+    journal(&streams).settled().await;
+    reader.end_with_retry();
+    reader.end_at_once();
+    let got = read(&mut reader);
+    assert_eq!((got.said.len(), got.retries, got.ended), (0, 1, true));
+}
+
 /// A stream that the log does not know cannot be taken up by another owner: its caller is answered here, and told no
 /// id to come back with.
 #[tokio::test(start_paused = true)]
