@@ -101,14 +101,18 @@ impl Connector {
             ),
             TransportSettings::Http(_) => {
                 let (client, tasks, metrics) = (&self.client, &self.tasks, &self.metrics);
-                Link::Http(match known {
+                let name = server.name.clone();
+                let opened = match known {
                     Known::Modern(introduction) => {
-                        HttpLink::modern(server, introduction, epoch, listener, client, tasks, metrics)?
+                        HttpLink::modern(server, introduction, epoch, listener, client, tasks, metrics)
                     }
                     Known::Nothing | Known::Legacy => {
-                        HttpLink::open(server, hello, epoch, listener, client, tasks, metrics).await?
+                        HttpLink::open(server, hello, epoch, listener, client, tasks, metrics).await
                     }
-                })
+                };
+                let outcome = opened.as_ref().map_or_else(|failure| failure.layer.as_str(), |_| "ok");
+                metrics.link_opened(&name, outcome);
+                Link::Http(opened?)
             }
         };
         Ok(Arc::new(link))

@@ -237,3 +237,20 @@ async fn a_call_that_runs_while_another_finds_the_session_lost_goes_on() {
     assert!(long["result"].is_object(), "{long}");
     assert!(short["result"].is_object(), "{short}");
 }
+
+/// Links to HTTP servers are counted by how their opening went, as those to children are.
+#[tokio::test]
+async fn links_that_open_and_that_do_not_are_counted() {
+    let server = HttpServer::start().await;
+    // A port that nobody listens on.
+    let gone = std::net::TcpListener::bind("127.0.0.1:0").unwrap().local_addr().unwrap();
+    let gone = format!("http://{gone}/mcp").parse().unwrap();
+    let gateway = TestGateway::new().http("u1", server.url()).http("gone", gone).start().await;
+    let client = session(&gateway).await;
+    assert!(call(&client, 1, "mcp_u1_echo", json!({})).await["result"].is_object());
+    let opened = |server: &str, outcome: &str| {
+        gateway.sample(&format!("mcpgate_links_opened_total{{outcome=\"{outcome}\",server=\"{server}\"}}"))
+    };
+    assert!(opened("u1", "ok") >= 1.0 && opened("u1", "transport") == 0.0);
+    assert!(opened("gone", "transport") >= 1.0 && opened("gone", "ok") == 0.0, "its lists were asked for");
+}
