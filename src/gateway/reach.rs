@@ -51,7 +51,11 @@ impl Peering {
             let mut doubted = false;
             loop {
                 let mut pause = EVERY;
-                if let Ok(all) = leases.all().await {
+                let all = leases.all().await.unwrap_or_default();
+                // Before it has a lease itself the others take it for a stranger.
+                if !all.iter().any(|lease| lease.replica == own) {
+                    pause = AGAIN;
+                } else {
                     let others = all.into_iter().filter(|lease| lease.replica != own);
                     let tried: Vec<_> = stream::iter(others)
                         .map(|lease| try_peer(&forwarder, lease))
