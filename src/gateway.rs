@@ -14,6 +14,7 @@ use std::time::Duration;
 
 use tokio::net::TcpListener;
 use tokio::sync::watch;
+use tokio::time::Instant;
 use tokio_util::sync::CancellationToken;
 use tokio_util::task::TaskTracker;
 
@@ -257,7 +258,6 @@ impl Gateway {
         if relay.has_peers() {
             holding.spawn(relay.clone().keep_lease_until(leased.clone()));
             tasks.spawn(relay.clone().hear_peers_until(closing.clone()));
-            tasks.spawn(edge.clone().heed_revocations_until(closing.clone()));
             tasks.spawn(condition::ready_when_joined(relay.clone(), readiness.clone()));
         }
         tasks.spawn(relay.clone().announce_until(closing.clone()));
@@ -276,7 +276,10 @@ impl Gateway {
             if stop == Stop::Announced {
                 tokio::time::sleep(settings.shutdown.delay).await;
             }
-            tokio::join!(relay.shut_down(settings.shutdown.drain), edge.leave(settings.shutdown.drain));
+            let deadline = Instant::now() + settings.shutdown.drain;
+            edge.send_back();
+            relay.shut_down(settings.shutdown.drain).await;
+            edge.leave(deadline).await;
             closing.cancel();
             tasks.close();
             let patience = settings.shutdown.children + LAST_WORDS;

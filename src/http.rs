@@ -38,8 +38,8 @@ use tokio_util::task::TaskTracker;
 use tower_http::catch_panic::CatchPanicLayer;
 use url::Url;
 
-use crate::auth::{Authenticator, KeyClient, Reach, Unusable, taken_back};
-use crate::relay::Relay;
+use crate::auth::{Authenticator, KeyClient, Reach, Unusable, missing};
+use crate::relay::{Relay, WaysIn};
 use crate::settings::{AuthSettings, LimitSettings, Settings};
 use crate::telemetry::Metrics;
 use forward::Forwarder;
@@ -136,35 +136,22 @@ impl Edge {
         self.admission.store(Arc::new(admission));
         // A stream whose credential was taken back must not go on; all others come back with theirs.
         self.relay.end_connections();
-        self.send_forwarded_back();
-        let gone = taken_back(&old.auth.api_keys, &settings.auth.api_keys);
-        self.relay.ways_in_changed(gone.into_iter().map(|principal| principal.0).collect());
+        let (old, new) = (&old.auth.api_keys, &settings.auth.api_keys);
+        self.relay.ways_in_changed(WaysIn { gone: missing(old, new), come: missing(new, old) });
         Ok(())
     }
 
-    /// Ends the streams of other replicas' sessions that pass here, whenever one of those tells that a key was taken
-    /// back; run it on a task.
-    pub async fn heed_revocations_until(self: Arc<Self>, stop: CancellationToken) {
-        let mut revocations = self.relay.revocations();
-        loop {
-            tokio::select! {
-                heard = revocations.changed() => if heard.is_err() { return },
-                () = stop.cancelled() => return,
-            }
-            self.send_forwarded_back();
-        }
-    }
-
-    /// Lets go of what is forwarded to other replicas, at the end of the process, within `drain`.
-    pub async fn leave(&self, drain: Duration) {
-        if let Some(forwarder) = &self.forwarder {
-            forwarder.leave(Instant::now() + drain).await;
-        }
-    }
-
-    fn send_forwarded_back(&self) {
+    /// The process is about to end: callers are sent back whose streams pass to other replicas and can be resumed.
+    pub fn send_back(&self) {
         if let Some(forwarder) = &self.forwarder {
             forwarder.send_back();
+        }
+    }
+
+    /// Lets what is forwarded to other replicas end, at the latest at `deadline`.
+    pub async fn leave(&self, deadline: Instant) {
+        if let Some(forwarder) = &self.forwarder {
+            forwarder.leave(deadline).await;
         }
     }
 

@@ -28,10 +28,12 @@ use crate::protocol::revision::Era;
 use crate::session::{Epoch, Peer};
 use crate::telemetry::metrics::cluster::Forward;
 use addresses::Addresses;
-use body::{LastWords, Streamed};
+use body::{Kind, LastWords, Streamed};
 pub use cluster_keys::ClusterKeys;
+pub(super) use hold::Held;
 pub use hold::Hold;
-use passing::{Passage, Passing};
+pub(super) use passing::Passage;
+use passing::Passing;
 use unanswered::Unanswered;
 
 /// The way to other replicas.
@@ -43,6 +45,8 @@ pub struct Forwarder {
     addresses: Arc<Addresses>,
     /// Requests that wait until it is clear whether their owner lives.
     pub(super) hold: Arc<Hold>,
+    /// Requests that wait until it is clear where their session is.
+    pub(super) looks: Arc<Hold>,
     passing: Passing,
     /// How long an owner may be silent before it is taken for dead.
     lease: Duration,
@@ -86,8 +90,9 @@ impl Forwarder {
         lease: Duration,
         retry: Duration,
     ) -> Self {
-        let (addresses, hold) = (Arc::new(Addresses::new(keys)), Arc::new(Hold::new()));
-        Self { client, this, addresses, hold, passing: Passing::new(retry), lease }
+        let addresses = Arc::new(Addresses::new(keys));
+        let (hold, looks) = (Arc::new(Hold::of_unclear()), Arc::new(Hold::of_looks()));
+        Self { client, this, addresses, hold, looks, passing: Passing::new(retry), lease }
     }
 
     /// How long a request may be held.
@@ -105,9 +110,14 @@ impl Forwarder {
         self.passing.send_back();
     }
 
-    /// Lets go of all that is forwarded, at the end of the process: what can be resumed at once, all else by `deadline`.
+    /// Lets all that is forwarded end, at the end of the process, by `deadline`.
     pub(super) async fn leave(&self, deadline: Instant) {
         self.passing.leave(deadline).await;
+    }
+
+    /// A request that is to be forwarded: as long as this lives the end of the process waits for it, within its bound.
+    pub(super) fn enter(&self) -> Passage {
+        self.passing.enter()
     }
 
     /// Whether a replica can be reached.
@@ -126,21 +136,21 @@ impl Forwarder {
         admitted: &Admitted,
         body: &Bytes,
         target: Target<'_>,
+        passage: &Passage,
     ) -> Result<Response, NotForwarded> {
-        let passage = self.passing.enter();
-        let sent = tokio::select! {
-            biased;
-            sent = self.send(edge, admitted, body, target) => sent,
-            () = passage.cut.cancelled() => {
-                return Err(unknown(admitted, body, "this replica ends"));
+        let forwarding = async {
+            match self.send(edge, admitted, body, target).await {
+                Ok(answer) => self.answer(admitted, body, target.era, answer, passage).await,
+                Err(HopError::NotOwner) => Err(NotForwarded::NotOwner),
+                Err(HopError::Broken(why)) => Err(unknown(admitted, body, &why)),
+                Err(error) if error.proves_death() => Err(NotForwarded::Dead),
+                Err(error) => Err(NotForwarded::Unreachable(error)),
             }
         };
-        match sent {
-            Ok(answer) => self.answer(admitted, body, target.era, answer, passage).await,
-            Err(HopError::NotOwner) => Err(NotForwarded::NotOwner),
-            Err(HopError::Broken(why)) => Err(unknown(admitted, body, &why)),
-            Err(error) if error.proves_death() => Err(NotForwarded::Dead),
-            Err(error) => Err(NotForwarded::Unreachable(error)),
+        tokio::select! {
+            biased;
+            forwarded = forwarding => forwarded,
+            () = passage.cut.cancelled() => Err(unknown(admitted, body, "this replica ends")),
         }
     }
 
@@ -191,7 +201,7 @@ impl Forwarder {
         body: &Bytes,
         era: Era,
         answer: http::Response<HopBody>,
-        passage: Passage,
+        passage: &Passage,
     ) -> Result<Response, NotForwarded> {
         let (mut head, answered) = answer.into_parts();
         head.extensions.insert(FromOwner);
@@ -201,10 +211,10 @@ impl Forwarder {
                 Era::Legacy if admitted.parts.method == Method::POST => {
                     LastWords::of_post(self.lease, Unanswered::of(admitted, body))
                 }
-                Era::Legacy => LastWords::ComeBack(self.lease),
+                Era::Legacy => LastWords::ComeBack(Kind::Standing, self.lease),
                 Era::Modern => LastWords::Responses(Unanswered::of(admitted, body)),
             };
-            let streamed = Streamed::new(answered, last_words, passage);
+            let streamed = Streamed::new(answered, last_words, passage.clone());
             return Ok(Response::from_parts(head, Body::new(streamed)));
         }
         match body::whole(answered, MOST_JSON).await {
@@ -241,7 +251,8 @@ fn unknown(admitted: &Admitted, body: &Bytes, why: &str) -> NotForwarded {
         }
     } else {
         // A stream can be resumed.
-        let message = "The replica that owns this session failed while it answered; come back in a moment.";
+        let message =
+            "The way to the replica that owns this session broke while it answered; come back in a moment.";
         Refused::unavailable("owner_unreachable", message).into_response(&admitted.request_id)
     }))
 }

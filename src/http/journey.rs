@@ -9,7 +9,7 @@ use bytes::Bytes;
 use tokio::time::Instant;
 
 use super::Edge;
-use super::forward::{Forwarder, NotForwarded, Target};
+use super::forward::{Forwarder, Held, Hold, NotForwarded, Target};
 use super::mcp::Admitted;
 use super::peer::HopError;
 use super::reply::Refused;
@@ -73,7 +73,12 @@ impl<'a> Journey<'a> {
         let Some(forwarder) = &edge.forwarder else {
             return Err(unreachable(&"this replica has no way to others"));
         };
-        match forwarder.forward(edge, self.admitted, body, target).await {
+        // Lives until it is clear what becomes of the request, while it is held too.
+        let passage = forwarder.enter();
+        if passage.is_cut() {
+            return Err(leaving());
+        }
+        match forwarder.forward(edge, self.admitted, body, target, &passage).await {
             Ok(answer) => {
                 edge.relay.reached(&target.peer.replica);
                 return Ok(Some(answer));
@@ -126,10 +131,7 @@ impl<'a> Journey<'a> {
         body: &Bytes,
         why: impl FnOnce() -> Refused,
     ) -> Result<(), Refused> {
-        let Some(_held) = forwarder.hold.enter(body.len(), &self.edge.metrics) else {
-            self.edge.metrics.cluster().forwarded(Forward::Refused);
-            return Err(crowded());
-        };
+        let _held = hold(self.edge, &forwarder.hold, body)?;
         if self.began.elapsed() >= forwarder.patience() {
             return Err(why());
         }
@@ -145,10 +147,22 @@ fn unreachable(why: &dyn std::fmt::Display) -> Refused {
     Refused::unavailable("owner_unreachable", message)
 }
 
-/// There is no room for one more request that waits.
-pub(super) fn crowded() -> Refused {
-    let message = "Too many requests wait for sessions of other replicas already; try again in a moment.";
-    Refused::unavailable("owner_unreachable", message)
+/// The process is about to end.
+fn leaving() -> Refused {
+    let message = "This replica is about to stop and forwards nothing any more; try again, at another one.";
+    Refused::unavailable("draining", message)
+}
+
+/// A place among the requests that wait.
+///
+/// # Errors
+/// 503 if there is none.
+pub(super) fn hold<'a>(edge: &'a Edge, among: &'a Hold, body: &Bytes) -> Result<Held<'a>, Refused> {
+    among.enter(body.len(), &edge.metrics).ok_or_else(|| {
+        edge.metrics.cluster().forwarded(Forward::Refused);
+        let message = "Too many requests wait for sessions of other replicas already; try again in a moment.";
+        Refused::unavailable("too_many_held", message)
+    })
 }
 
 fn moving() -> Refused {

@@ -176,7 +176,7 @@ async fn climb(
 /// 404; but while replicas run different configs another one may know the endpoint, and have live sessions there.
 fn no_endpoint(edge: &Edge, path: &str) -> Refused {
     let shown: String = path.chars().take(MOST_SHOWN).collect();
-    if edge.relay.peers_seen().others_differ() {
+    if edge.relay.configs_differ() {
         let message = format!(
             "This replica has no MCP endpoint at {shown}, and the replicas' configs differ at the moment; try again soon."
         );

@@ -9,7 +9,7 @@ use bytes::Bytes;
 use http::StatusCode;
 
 use super::forward::Target;
-use super::journey::{Detour, Journey, crowded};
+use super::journey::{Detour, Journey, hold};
 use super::mcp::Admitted;
 use super::peer::{Hop, not_owner};
 use super::reply::{Extra, Refused};
@@ -75,7 +75,7 @@ async fn held_while<T>(edge: &Edge, body: &Bytes, looking: impl Future<Output = 
     }
     match &edge.forwarder {
         Some(forwarder) => {
-            let _held = forwarder.hold.enter(body.len(), &edge.metrics).ok_or_else(crowded)?;
+            let _held = hold(edge, &forwarder.looks, body)?;
             Ok(looking.await)
         }
         None => Ok(looking.await),

@@ -56,12 +56,21 @@ struct Signal(Pin<Box<WaitForCancellationFutureOwned>>);
 #[derive(Debug)]
 pub(super) enum LastWords {
     /// Its caller is to come back after this time: until then its session is adopted.
-    ComeBack(Duration),
+    ComeBack(Kind, Duration),
     /// Nobody can come back to it, so its requests have their responses.
     Responses(Unanswered),
     /// One or the other: that of a POST before 2026-07-28, until an event id has passed. With one its caller can come
     /// back.
     NoIdYet(Box<NoIdYet>),
+}
+
+/// What a stream that can be come back to is.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Kind {
+    /// A GET: it has no end of its own.
+    Standing,
+    /// A POST: it ends with its responses.
+    Call,
 }
 
 /// A stream whose caller was given no event id.
@@ -85,13 +94,17 @@ impl Streamed {
     /// What it ends with, if it is to end now.
     fn told_to_end(&mut self, cx: &mut Context<'_>) -> Option<Vec<u8>> {
         let open = self.open.as_mut()?;
-        match &self.last_words {
-            LastWords::ComeBack(_) if open.back.is_given(cx) => {
-                Some(come_back(open.passage.retry, Place::behind(self.tail)))
-            }
-            last_words if open.cut.is_given(cx) => Some(last_words.written(Place::behind(self.tail))),
-            _ => None,
-        }
+        let words = match &self.last_words {
+            LastWords::ComeBack(Kind::Standing, _) if open.back.is_given(cx) => &self.last_words,
+            last_words if open.cut.is_given(cx) => last_words,
+            _ => return None,
+        };
+        let place = Place::behind(self.tail);
+        Some(match words {
+            // Nothing failed: nobody needs to wait until the session is adopted.
+            LastWords::ComeBack(..) => come_back(open.passage.retry, place),
+            other => other.written(place),
+        })
     }
 
     /// Takes note of what passes.
@@ -159,13 +172,13 @@ impl LastWords {
                 Ok(Some(_)) | Err(_) => break,
             }
         }
-        *self = Self::ComeBack(watch.come_back);
+        *self = Self::ComeBack(Kind::Call, watch.come_back);
     }
 
     /// As they are written behind whatever there was.
     fn written(&self, place: Place) -> Vec<u8> {
         let (unanswered, answered) = match self {
-            Self::ComeBack(retry) => return come_back(*retry, place),
+            Self::ComeBack(_, retry) => return come_back(*retry, place),
             Self::Responses(unanswered) => (unanswered, &[][..]),
             Self::NoIdYet(watch) => (&watch.unanswered, &watch.answered[..]),
         };
@@ -268,7 +281,7 @@ mod tests {
     #[test]
     fn what_was_cut_is_no_event_for_who_comes_back() {
         let whole = "id: 1\ndata: {}\n\n";
-        let come_back = LastWords::ComeBack(Duration::from_secs(5));
+        let come_back = LastWords::ComeBack(Kind::Standing, Duration::from_secs(5));
         for cut in ["i", "id: 2\n", "id: 2\ndata: {\"half", "id: 2\ndata: {}\n", ": keep"] {
             let seen = read(&format!("{whole}{cut}"), &come_back);
             let ids: Vec<_> = seen.iter().map(|event| event.id.as_deref()).collect();
