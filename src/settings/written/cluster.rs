@@ -28,8 +28,10 @@ pub struct Cluster {
 #[derive(Debug, Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase", deny_unknown_fields)]
 pub struct ClusterKeys {
-    /// A file with a line of base64 for each key of 32 bytes, newest first: the first seals, all open. Empty lines
-    /// and lines that begin with `#` do not count.
+    /// A file with a line of base64 for each key of 32 bytes: the first seals, all open. Empty lines and lines that
+    /// begin with `#` do not count.
+    ///
+    /// A new key goes **behind** the others first: "Rotate the cluster keys" in operations.md has the three steps.
     ///
     /// `head -c 32 /dev/urandom | base64` makes one. A relative path begins at the config file. The file is read
     /// again when it changes.
