@@ -112,7 +112,7 @@ impl Forwarder {
 
     /// Lets all that is forwarded end, at the end of the process, by `deadline`.
     pub(super) async fn leave(&self, deadline: Instant) {
-        self.passing.leave(deadline).await;
+        self.passing.leave(&self.client, deadline).await;
     }
 
     /// A request that is to be forwarded: as long as this lives the end of the process waits for it, within its bound.
@@ -138,19 +138,12 @@ impl Forwarder {
         target: Target<'_>,
         passage: &Passage,
     ) -> Result<Response, NotForwarded> {
-        let forwarding = async {
-            match self.send(edge, admitted, body, target).await {
-                Ok(answer) => self.answer(admitted, body, target.era, answer, passage).await,
-                Err(HopError::NotOwner) => Err(NotForwarded::NotOwner),
-                Err(HopError::Broken(why)) => Err(unknown(admitted, body, &why)),
-                Err(error) if error.proves_death() => Err(NotForwarded::Dead),
-                Err(error) => Err(NotForwarded::Unreachable(error)),
-            }
-        };
-        tokio::select! {
-            biased;
-            forwarded = forwarding => forwarded,
-            () = passage.cut.cancelled() => Err(unknown(admitted, body, "this replica ends")),
+        match self.send(edge, admitted, body, target).await {
+            Ok(answer) => self.answer(admitted, body, target.era, answer, passage).await,
+            Err(HopError::NotOwner) => Err(NotForwarded::NotOwner),
+            Err(HopError::Broken(why)) => Err(unknown(admitted, body, &why)),
+            Err(error) if error.proves_death() => Err(NotForwarded::Dead),
+            Err(error) => Err(NotForwarded::Unreachable(error)),
         }
     }
 

@@ -7,7 +7,7 @@ use std::time::Duration;
 use bytes::{Bytes, BytesMut};
 use http_body::{Body, Frame};
 use http_body_util::BodyExt as _;
-use tokio_util::sync::{CancellationToken, WaitForCancellationFutureOwned};
+use tokio_util::sync::WaitForCancellationFutureOwned;
 
 use super::passing::Passage;
 use super::unanswered::Unanswered;
@@ -29,8 +29,8 @@ pub(super) struct Streamed {
 #[derive(Debug)]
 struct Open {
     body: HopBody,
-    back: Signal,
-    cut: Signal,
+    /// Its caller is to come back; none where it stays to its end.
+    back: Option<Pin<Box<WaitForCancellationFutureOwned>>>,
     passage: Passage,
 }
 
@@ -47,10 +47,6 @@ enum Place {
 
 /// How events end.
 const END: [u8; 2] = *b"\n\n";
-
-/// Waits for a token.
-#[derive(Debug)]
-struct Signal(Pin<Box<WaitForCancellationFutureOwned>>);
 
 /// What a stream ends with if the hop breaks.
 #[derive(Debug)]
@@ -87,24 +83,27 @@ pub(super) struct NoIdYet {
 
 impl Streamed {
     pub(super) fn new(body: HopBody, last_words: LastWords, passage: Passage) -> Self {
-        let (back, cut) = (Signal::of(&passage.back), Signal::of(&passage.cut));
-        Self { open: Some(Open { body, back, cut, passage }), last_words, tail: END }
+        let stands = matches!(last_words, LastWords::ComeBack(Kind::Standing, _));
+        let back = stands.then(|| Box::pin(passage.back()));
+        Self { open: Some(Open { body, back, passage }), last_words, tail: END }
     }
 
-    /// What it ends with, if it is to end now.
-    fn told_to_end(&mut self, cx: &mut Context<'_>) -> Option<Vec<u8>> {
-        let open = self.open.as_mut()?;
-        let words = match &self.last_words {
-            LastWords::ComeBack(Kind::Standing, _) if open.back.is_given(cx) => &self.last_words,
-            last_words if open.cut.is_given(cx) => last_words,
-            _ => return None,
-        };
+    /// Whether its caller is to come back now.
+    fn is_sent_back(&mut self, cx: &mut Context<'_>) -> bool {
+        let back = self.open.as_mut().and_then(|open| open.back.as_mut());
+        back.is_some_and(|back| back.as_mut().poll(cx).is_ready())
+    }
+
+    /// Ends it early, with what its caller is to know.
+    fn end(&mut self) -> Option<Bytes> {
+        let Open { passage, .. } = self.open.take()?;
         let place = Place::behind(self.tail);
-        Some(match words {
-            // Nothing failed: nobody needs to wait until the session is adopted.
-            LastWords::ComeBack(..) => come_back(open.passage.retry, place),
-            other => other.written(place),
-        })
+        let words = match &self.last_words {
+            // This replica ends, and not the session's owner: nobody needs to wait until it is adopted.
+            LastWords::ComeBack(..) if passage.is_leaving() => come_back(passage.retry(), place),
+            last_words => last_words.written(place),
+        };
+        Some(words.into())
     }
 
     /// Takes note of what passes.
@@ -132,19 +131,6 @@ impl Place {
     /// What ends the line that was begun, if one was.
     fn end_of_line(self) -> &'static str {
         if self == Self::Within { "\n" } else { "" }
-    }
-}
-
-// === impl Signal ===
-
-impl Signal {
-    fn of(token: &CancellationToken) -> Self {
-        Self(Box::pin(token.clone().cancelled_owned()))
-    }
-
-    /// Whether it is cancelled; whoever asks is woken when it is.
-    fn is_given(&mut self, cx: &mut Context<'_>) -> bool {
-        self.0.as_mut().poll(cx).is_ready()
     }
 }
 
@@ -206,9 +192,8 @@ impl Body for Streamed {
         cx: &mut Context<'_>,
     ) -> Poll<Option<Result<Frame<Bytes>, HopBodyError>>> {
         let this = &mut *self;
-        if let Some(words) = this.told_to_end(cx) {
-            this.open = None;
-            return Poll::Ready(Some(Ok(Frame::data(words.into()))));
+        if this.is_sent_back(cx) {
+            return Poll::Ready(this.end().map(|words| Ok(Frame::data(words))));
         }
         let Some(open) = &mut this.open else { return Poll::Ready(None) };
         match ready!(Pin::new(&mut open.body).poll_frame(cx)) {
@@ -222,10 +207,7 @@ impl Body for Streamed {
                 this.open = None;
                 Poll::Ready(None)
             }
-            Some(Err(HopBodyError::Broken(_))) => {
-                this.open = None;
-                Poll::Ready(Some(Ok(Frame::data(this.last_words.written(Place::behind(this.tail)).into()))))
-            }
+            Some(Err(HopBodyError::Broken(_))) => Poll::Ready(this.end().map(|words| Ok(Frame::data(words)))),
             Some(Err(not_taken)) => {
                 this.open = None;
                 Poll::Ready(Some(Err(not_taken)))

@@ -21,6 +21,7 @@ use http::header::{
 };
 use http::uri::PathAndQuery;
 use http::{HeaderMap, HeaderName, HeaderValue, Method, Request, Response, Uri, Version};
+use tokio_util::sync::CancellationToken;
 use tokio_util::task::TaskTracker;
 
 use self::body::HopBody;
@@ -71,6 +72,8 @@ struct Shared {
     identity: Arc<Identity>,
     limits: ClientLimits,
     tasks: TaskTracker,
+    /// Cancelled when all connections are to break.
+    end: CancellationToken,
     /// Changes when a replica is first spoken to, and after the last connection to one is gone.
     pools: ArcSwap<HashMap<KeyHash, Arc<Pool>>>,
 }
@@ -93,7 +96,13 @@ impl<'a> From<&'a Request<Bytes>> for Outgoing<'a> {
 impl PeerClient {
     /// A client that shows this key; connections run on `tasks`.
     pub fn new(identity: Arc<Identity>, limits: ClientLimits, tasks: TaskTracker) -> Self {
-        Self(Arc::new(Shared { identity, limits, tasks, pools: ArcSwap::default() }))
+        Self(Arc::new(Shared {
+            identity,
+            limits,
+            tasks,
+            end: CancellationToken::new(),
+            pools: ArcSwap::default(),
+        }))
     }
 
     /// Sends a request and waits for the head of its answer, however long that takes.
@@ -123,6 +132,11 @@ impl PeerClient {
             }
         }
         Err(HopError::Unreachable(why))
+    }
+
+    /// Breaks all connections, at the end of the process: what runs on them has an unknown outcome.
+    pub fn end(&self) {
+        self.0.end.cancel();
     }
 
     /// How many replicas it keeps connections to.

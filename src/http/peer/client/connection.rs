@@ -10,6 +10,7 @@ use h2::{Ping, PingPong, Reason, RecvStream};
 use http::header::CONTENT_TYPE;
 use http::{Request, Response};
 use tokio::time::{Instant, MissedTickBehavior, interval};
+use tokio_util::sync::CancellationToken;
 
 use super::body::{Flow, HopBody, Tended};
 use super::dial::Dialed;
@@ -133,11 +134,12 @@ impl Connection {
     }
 }
 
-/// Keeps a connection going until it ends; `let_go` says whether the pool can do without it.
+/// Keeps a connection going until it ends or is to `end`; `let_go` says whether the pool can do without it.
 pub(super) async fn drive(
     dialed: Dialed,
     connection: Arc<Connection>,
     limits: &ClientLimits,
+    end: &CancellationToken,
     let_go: impl Fn(&Arc<Connection>) -> LetGo,
 ) {
     let Dialed { http, mut pings, .. } = dialed;
@@ -153,6 +155,7 @@ pub(super) async fn drive(
             biased;
             // Every stream is told by h2 itself.
             _ = &mut http => break,
+            () = end.cancelled() => break,
             pong = pong(&mut pings), if asked.is_some() => {
                 if pong.is_err() { break }
                 (asked, answered) = (None, Instant::now());

@@ -143,7 +143,8 @@ impl Pool {
                 lane.connections.push(connection.clone());
             }
             made.send_replace(Some(Ok(())));
-            drive(dialed, connection, &shared.limits, |connection| pool.let_go(connection)).await;
+            let let_go = |connection: &Arc<Connection>| pool.let_go(connection);
+            drive(dialed, connection, &shared.limits, &shared.end, let_go).await;
             shared.forget_if_unused(&pool);
         });
         dialing
