@@ -89,7 +89,7 @@ pub use post::Post;
 pub use request::Busy;
 pub use revoked::WaysIn;
 pub use seat::NoSeat;
-pub use whereabouts::{Unplaced, Whereabouts};
+pub use whereabouts::{EndedAt, Unplaced, Whereabouts};
 
 /// A session with what the relay keeps for it.
 pub type Session = crate::session::Session<Conversation>;

@@ -25,6 +25,17 @@ pub enum Whereabouts {
     Nowhere,
 }
 
+/// Where a session was that its caller ended.
+#[derive(Debug)]
+pub enum EndedAt {
+    /// There was none: 404.
+    Nowhere,
+    /// Here, or at nobody who lives.
+    Here,
+    /// At this replica.
+    Owner(Owner),
+}
+
 /// Why it cannot be served: 503.
 #[derive(Clone, Debug, thiserror::Error)]
 pub enum Unplaced {
@@ -125,7 +136,8 @@ impl Relay {
         matches!(self.sessions.locate(id, &binding, None).await, Ok(found) if !matches!(found, Located::Nowhere))
     }
 
-    /// Ends a session at its caller's word, whoever owns it; `false` if there is none.
+    /// Ends a session at its caller's word, whoever owns it. An owner that is another replica is to be told before the
+    /// caller has its answer, or it might serve the session once more.
     ///
     /// # Errors
     /// [`Unplaced`]
@@ -137,18 +149,20 @@ impl Relay {
         id: &SessionId,
         caller: &Caller,
         endpoint: &Endpoint,
-    ) -> Result<bool, Unplaced> {
+    ) -> Result<EndedAt, Unplaced> {
         let binding = Binding { principal: caller.binding, endpoint: endpoint.path.clone() };
         let located = self.sessions.locate(id, &binding, None).await?;
         let (relay, id) = (self.clone(), id.clone());
         let ended = self.tasks.spawn(async move {
             match located {
-                Located::Here(session) => relay.sessions.delete(&session).await.map(|()| true),
-                Located::Nowhere => Ok(false),
-                Located::At(_) | Located::Free(_) => {
-                    let removed = relay.sessions.remove(&id).await?;
-                    Ok(removed.inspect(|record| relay.take_leave(record)).is_some())
-                }
+                Located::Here(session) => relay.sessions.delete(&session).await.map(|()| EndedAt::Here),
+                Located::Nowhere => Ok(EndedAt::Nowhere),
+                Located::At(owner) => Ok(relay.remove(&id).await?.map_or(EndedAt::Nowhere, |record| {
+                    let its =
+                        record.owner.as_ref() == Some(&owner.peer.replica) && record.epoch == owner.epoch;
+                    if its { EndedAt::Owner(owner) } else { EndedAt::Here }
+                })),
+                Located::Free(_) => Ok(relay.remove(&id).await?.map_or(EndedAt::Nowhere, |_| EndedAt::Here)),
             }
         });
         match ended.await {
@@ -156,6 +170,17 @@ impl Relay {
             // It ended by a panic, which is told elsewhere.
             Err(_) => Err(Unlocated::from(StoreError::Unreachable).into()),
         }
+    }
+
+    /// Removes a session that is not here from the store, and takes leave of its servers.
+    async fn remove(&self, id: &SessionId) -> Result<Option<Record>, StoreError> {
+        Ok(self.sessions.remove(id).await?.inspect(|record| self.take_leave(record)))
+    }
+
+    /// A peer has ended the caller's session, which this replica owned.
+    pub fn ended_by_peer(&self, id: &SessionId, caller: &Caller, endpoint: &Endpoint) {
+        let binding = Binding { principal: caller.binding, endpoint: endpoint.path.clone() };
+        self.sessions.ended_by_peer(id, &binding);
     }
 
     /// Tells the servers of a session that ended elsewhere, in the background.

@@ -6,7 +6,7 @@ use std::time::Duration;
 use tokio::sync::broadcast;
 
 use super::live::Attachment;
-use super::{EndReason, Session, SessionId, Sessions};
+use super::{Binding, EndReason, Session, SessionId, Sessions};
 use crate::store::change_bus::Changed;
 use crate::store::{Epoch, Record, SessionKey, StoreError};
 
@@ -93,6 +93,13 @@ impl<A: Attachment> Sessions<A> {
     pub fn ended_elsewhere(&self, key: &SessionKey) {
         self.routes.forget(key);
         if let Some(session) = self.by_store_name.find(key) {
+            self.part_with(&session, EndReason::EndedElsewhere);
+        }
+    }
+
+    /// The same for the session of this id, if it is here and belongs to `binding`.
+    pub fn ended_by_peer(&self, id: &SessionId, binding: &Binding) {
+        if let Some(session) = self.live.get(id).filter(|session| session.binding == *binding) {
             self.part_with(&session, EndReason::EndedElsewhere);
         }
     }

@@ -18,6 +18,8 @@ use tokio::sync::{broadcast, watch};
 pub(crate) struct Way {
     store: Stores,
     cut: AtomicBool,
+    /// What is told to others is lost.
+    mute: AtomicBool,
     /// How many times it was told where a stream stands.
     cursors: watch::Sender<usize>,
     /// How many times its replica told what it holds.
@@ -32,7 +34,14 @@ impl Way {
     /// A way to `store`.
     pub(crate) fn to(store: &Stores) -> Arc<Self> {
         let [cursors, beats, looks] = [(); 3].map(|()| watch::Sender::new(0));
-        Arc::new(Self { store: store.clone(), cut: AtomicBool::new(false), cursors, beats, looks })
+        Arc::new(Self {
+            store: store.clone(),
+            cut: AtomicBool::new(false),
+            mute: AtomicBool::new(false),
+            cursors,
+            beats,
+            looks,
+        })
     }
 
     /// The store as it is reached on this way.
@@ -43,6 +52,11 @@ impl Way {
     /// Cuts it, or mends it.
     pub(crate) fn set_cut(&self, cut: bool) {
         self.cut.store(cut, Relaxed);
+    }
+
+    /// Loses what the replica tells others from now on.
+    pub(crate) fn mute(&self) {
+        self.mute.store(true, Relaxed);
     }
 
     /// Waits until the store was told so often where a stream of a server stands.
@@ -155,6 +169,9 @@ impl Leases for Way {
 
 impl ChangeBus for Way {
     fn publish(&self, changed: Changed) -> Stored<'_, ()> {
+        if self.mute.load(Relaxed) {
+            return Box::pin(async { Ok(()) });
+        }
         self.or_cut(|| self.store.bus.publish(changed))
     }
 

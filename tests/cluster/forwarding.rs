@@ -70,6 +70,26 @@ async fn a_delete_anywhere_ends_a_session_everywhere() {
     assert_eq!(server.count(|seen| seen.method == Method::DELETE), 1, "its server is told once");
 }
 
+/// case-A03: after the answer to a DELETE the session is gone at every replica, also if nothing is heard of it on the bus.
+#[tokio::test]
+async fn a_session_that_was_deleted_elsewhere_is_gone_at_once() {
+    let server = HttpServer::start().await;
+    let cluster = Cluster::steady();
+    let replicas = three(&cluster, &server).await;
+    let client = replicas[0].gateway.client("/mcp").initialize("2025-11-25").await;
+    let everywhere = everywhere(&replicas, &client);
+    for (there, n) in everywhere.iter().zip(1..) {
+        echo(there, n).await;
+    }
+    replicas[1].way.mute();
+    assert_eq!(everywhere[1].delete().await, StatusCode::NO_CONTENT);
+    for there in &everywhere {
+        assert_eq!(there.post(&request(9, "ping", json!({}))).await.status, StatusCode::NOT_FOUND);
+    }
+    server.await_request(|seen| seen.method == Method::DELETE).await;
+    assert_eq!(server.count(|seen| seen.method == Method::DELETE), 1, "its server is told once");
+}
+
 /// case-B05: a stream is read through another replica, and resumed through a third, each event once.
 #[tokio::test]
 async fn a_stream_is_resumed_through_another_replica() {
