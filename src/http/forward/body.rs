@@ -179,8 +179,12 @@ impl LastWords {
 
 /// Tells to come back after `retry`. An event that was cut stays without its end, so that it is none, and comes again.
 fn come_back(retry: Duration, place: Place) -> Vec<u8> {
-    let end = if place == Place::Event { "\n" } else { "" };
-    format!("{}retry: {}\n{end}", place.end_of_line(), retry.as_millis()).into_bytes()
+    let mut words = place.end_of_line().as_bytes().to_vec();
+    encode::retry(&mut words, retry);
+    if place != Place::Event {
+        words.pop();
+    }
+    words
 }
 
 impl Body for Streamed {
