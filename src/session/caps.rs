@@ -57,11 +57,9 @@ impl Caps {
 
     /// Tells how many each principal has here.
     pub(super) fn tell(&self, tally: &mut Tally) {
-        let least = least_told(self.most_per_principal);
-        let told = |(key, held): (&[u8; 32], &usize)| (*held >= least).then_some((*key, *held));
-        // The lock is not held while the largest are looked for.
-        let held: Vec<_> = lock(&self.per_principal).iter().filter_map(told).collect();
-        tally.add(ShareKind::Sessions, least, held);
+        let per_principal = lock(&self.per_principal);
+        let held = per_principal.iter().map(|(key, held)| (*key, *held));
+        tally.add(ShareKind::Sessions, least_told(self.most_per_principal), held);
     }
 
     /// Counts a session in, under both caps.

@@ -58,13 +58,10 @@ impl ListenPlaces {
 
     /// Tells how many each principal has here.
     pub(in crate::relay) fn tell(&self, tally: &mut Tally) {
-        let least = least_told(self.most);
-        let told = |((principal, at), held): (&Counted, &usize)| {
-            (at.is_none() && *held >= least).then_some((*principal, *held))
-        };
-        // The lock is not held while the largest are looked for.
-        let held: Vec<_> = lock(&self.taken).iter().filter_map(told).collect();
-        tally.add(ShareKind::Listens, least, held);
+        let taken = lock(&self.taken);
+        let of_callers = taken.iter().filter(|((_, at), _)| at.is_none());
+        let held = of_callers.map(|((principal, _), held)| (*principal, *held));
+        tally.add(ShareKind::Listens, least_told(self.most), held);
     }
 }
 
