@@ -69,6 +69,22 @@ impl PartialEq for Generation {
 
 impl Eq for Generation {}
 
+#[cfg(test)]
+impl Lease {
+    /// One of a replica of this name, which holds nothing.
+    pub(crate) fn named(name: &str) -> Self {
+        Self {
+            replica: ReplicaId(name.into()),
+            address: "127.0.0.1:1".into(),
+            key_hash: [0; 32],
+            proof: [0; 32],
+            formats: (1, 1),
+            config_hash: [0; 32],
+            held: Held::default(),
+        }
+    }
+}
+
 /// Keeps leases. They run out by the store's own clock.
 pub trait Leases: Send + Sync {
     /// Takes a lease, at a replica's start or after it lost one.

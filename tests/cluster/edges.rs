@@ -1,7 +1,6 @@
 //! The replica where a caller comes in, and which owns nothing of what the caller has: what passes through it ends well
 //! when it stops, and when its caller's key is taken back.
 
-use std::collections::BTreeSet;
 use std::time::Duration;
 
 use http::StatusCode;
@@ -9,18 +8,13 @@ use mcpgate::settings::auth::ApiKey;
 use serde_json::json;
 
 use crate::client::{Client, SOON, Stream, request, tool};
+use crate::credentials::api_key;
 use crate::gateway::{Setup, TestGateway};
 use crate::http_server::{Answer, Feed, HttpServer, message, result, rpc};
 use crate::replicas::{Cluster, Replica};
 
 fn at(server: &HttpServer) -> Setup {
     TestGateway::new().http("u1", server.url()).with(|s| s.shutdown.drain = Duration::from_secs(5))
-}
-
-fn key(name: &str) -> ApiKey {
-    let digest = aws_lc_rs::digest::digest(&aws_lc_rs::digest::SHA256, name.as_bytes());
-    let sha256 = digest.as_ref().try_into().unwrap();
-    ApiKey { id: name.to_owned(), sha256, tenant: None, scopes: BTreeSet::new(), expires: None }
 }
 
 /// A call that runs, and its stream behind a first event.
@@ -160,7 +154,7 @@ async fn a_call_that_outlasts_the_stop_of_the_replica_it_passes_through_has_an_u
 async fn a_key_that_is_taken_back_at_one_replica_is_refused_at_all() {
     let server = HttpServer::start().await;
     let with = |keys: &[&str]| {
-        let keys: Vec<ApiKey> = keys.iter().map(|name| key(name)).collect();
+        let keys: Vec<ApiKey> = keys.iter().map(|name| api_key(name, name)).collect();
         at(&server).with(|s| s.auth.api_keys = keys)
     };
     let as_ann = |client: Client| client.header("x-api-key", "ann");

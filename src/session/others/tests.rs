@@ -3,7 +3,6 @@
 use std::slice::from_ref;
 
 use super::*;
-use crate::store::ReplicaId;
 use crate::store::leases::{Counts, Held as LeaseHeld};
 use crate::store::seal::SealKey;
 
@@ -13,15 +12,7 @@ fn others(keys: &[SealKey]) -> Others {
 
 fn lease(name: &str, sessions: u64, shares: Shares) -> Lease {
     let counts = Counts { sessions, streams: 2 * sessions, ..Counts::default() };
-    Lease {
-        replica: ReplicaId(name.into()),
-        address: "127.0.0.1:1".into(),
-        key_hash: [0; 32],
-        proof: [0; 32],
-        formats: (1, 1),
-        config_hash: [0; 32],
-        held: LeaseHeld { counts, shares },
-    }
+    Lease { held: LeaseHeld { counts, shares }, ..Lease::named(name) }
 }
 
 fn tally(kind: ShareKind, held: &[(&str, usize)]) -> Tally {

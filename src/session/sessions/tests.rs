@@ -11,7 +11,7 @@ use crate::session::keys::SessionKeys;
 use crate::session::tenure::Tenure;
 use crate::session::{AdoptError, Adoptable, Located, Unlocated};
 use crate::store::change_bus::Changed;
-use crate::store::leases::{Counts, Held, Lease};
+use crate::store::leases::{Counts, Lease};
 use crate::store::{MemoryStore, SessionKey, SessionStore, Stored};
 
 /// Remembers that its session ended.
@@ -219,16 +219,8 @@ const LEASE: Duration = Duration::from_millis(400);
 
 /// One of several replicas over a store.
 fn replica(stores: &Stores, name: &str) -> Sessions<Ended> {
-    let said = Lease {
-        replica: ReplicaId(name.into()),
-        address: "127.0.0.1:1".into(),
-        key_hash: [0; 32],
-        proof: [0; 32],
-        formats: (1, 1),
-        config_hash: [0; 32],
-        held: Held::default(),
-    };
-    let membership = Membership::among_peers(said, Tenure::new(LEASE), Arc::new(SessionKeys::new(&[])));
+    let membership =
+        Membership::among_peers(Lease::named(name), Tenure::new(LEASE), Arc::new(SessionKeys::new(&[])));
     let settings = SessionSettings::default();
     Sessions::new(stores.clone(), membership, settings, Arc::default(), TaskTracker::new(), Arc::default())
 }

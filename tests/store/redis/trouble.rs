@@ -5,12 +5,13 @@ use std::time::{Duration, Instant};
 use mcpgate::settings::store::{RedisNode, RedisServers, Wire};
 use mcpgate::store::change_bus::{ChangeBus as _, Changed};
 use mcpgate::store::event_log::{EntryId, EventLog as _, LogEntry, Logged, LoggedStream};
-use mcpgate::store::leases::{Counts, Held, Lease, Leases as _};
+use mcpgate::store::leases::{Counts, Held, Leases as _};
 use mcpgate::store::redis::{StoreRemark, StoreState, Why};
 use mcpgate::store::sessions::{Change, SessionStore as _};
 use mcpgate::store::{Epoch, StoreError};
 
 use super::{Replica, SOON};
+use crate::leases::lease;
 use crate::redis_server::RedisServer;
 use crate::{key, record, replica};
 
@@ -25,18 +26,6 @@ async fn server_and_replica() -> (RedisServer, Replica) {
     let replica = Replica::of(&settings);
     replica.is_connected().await;
     (server, replica)
-}
-
-fn lease(name: &str) -> Lease {
-    Lease {
-        replica: replica(name),
-        address: "10.0.0.1:8081".into(),
-        key_hash: [2; 32],
-        proof: [3; 32],
-        formats: (1, 1),
-        config_hash: [4; 32],
-        held: Held::default(),
-    }
 }
 
 /// The store answers that it is unreachable, in time.
